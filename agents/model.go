@@ -1,0 +1,110 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+)
+
+// A Model answers a request. It is implemented by package agents/llm and by
+// fakes in tests.
+//
+// Contract: Respond is safe for concurrent use; it honours ctx promptly; it
+// never panics on what a provider sends; it retries by itself what is worth
+// retrying (rule R83) and reports every attempt in Response.Usage or
+// Error.Usage. An error is always an *[Error] with code [CodeLLM] or
+// [CodeCancelled]. A Response without an error is complete: its finish
+// reason was seen on the wire.
+type Model interface {
+	Respond(ctx context.Context, request Request) (Response, error)
+}
+
+// A Role is the sender of a message, as chat completions name it.
+type Role string
+
+// The roles of chat completions.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Message is one entry of the history that a model sees. A Message must not
+// be changed after its first use in a request and must be shared by pointer:
+// its encoded form is kept, so that a history is encoded once and the prefix
+// of consecutive requests is byte for byte the same.
+type Message struct {
+	Role    Role
+	Content string
+	// ToolCalls are an assistant's calls.
+	ToolCalls []ToolCall
+	// ToolCallID names the call that a tool message answers.
+	ToolCallID string
+	// Raw is an assistant message as its provider sent it, replayed unchanged
+	// so that reasoning fields and thought signatures survive. It is used only
+	// for the provider that sent it.
+	Raw json.RawMessage
+
+	once    sync.Once
+	encoded []byte
+}
+
+// Encoded returns the message's encoded form, calling encode the first time
+// only. It is safe for concurrent use.
+func (m *Message) Encoded(encode func(*Message) []byte) []byte {
+	m.once.Do(func() { m.encoded = encode(m) })
+	return m.encoded
+}
+
+// A ToolSpec is what a model is told about a tool.
+type ToolSpec struct {
+	Name        string
+	Description string
+	// Schema is the JSON schema of the arguments.
+	Schema json.RawMessage
+}
+
+// A Request asks for one response.
+type Request struct {
+	Model ModelRef
+	// Session, Agent and Turn name the call. They are sent as headers to tape
+	// endpoints only, so that a tape can find its line.
+	Session string
+	Agent   string
+	Turn    int
+
+	Messages []*Message
+	Tools    []ToolSpec
+	Settings ModelSettings
+	Output   *OutputSchema
+	// OnDelta receives pieces of text as they arrive, when set. It is called
+	// from one goroutine at a time and must not block.
+	OnDelta func(Delta)
+}
+
+// A Delta is a piece of a response in the making.
+type Delta struct {
+	Text      string
+	Reasoning string
+}
+
+// A Response is a model's complete answer.
+type Response struct {
+	// Text is the assistant's text, "" allowed.
+	Text string
+	// Reasoning is what the model showed of its reasoning, for people only.
+	Reasoning string
+	// Refusal is the provider's refusal text, "" when there was none.
+	Refusal   string
+	ToolCalls []ToolCall
+	// FinishReason is the wire's: stop, tool_calls, length, content_filter…
+	FinishReason string
+	// Raw is the assistant message as sent, for replay.
+	Raw json.RawMessage
+	// Model is the model that answered, as the provider names it.
+	Model string
+	// RequestID is the provider's id of the call, "" when it gave none.
+	RequestID string
+	Usage     Usage
+}

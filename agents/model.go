@@ -45,16 +45,40 @@ type Message struct {
 	// so that reasoning fields and thought signatures survive. It is used only
 	// for the provider that sent it.
 	Raw json.RawMessage
+	// Provider is the provider that sent Raw ([Response.Provider]); "" means
+	// the one that is asked.
+	Provider string
 
-	once    sync.Once
-	encoded []byte
+	mu    sync.Mutex
+	forms []encodedForm
+}
+
+// An encodedForm is a message as one family of endpoints reads it.
+type encodedForm struct {
+	name  string
+	bytes []byte
 }
 
 // Encoded returns the message's encoded form, calling encode the first time
 // only. It is safe for concurrent use.
 func (m *Message) Encoded(encode func(*Message) []byte) []byte {
-	m.once.Do(func() { m.encoded = encode(m) })
-	return m.encoded
+	return m.EncodedAs("", encode)
+}
+
+// EncodedAs is [Message.Encoded] where providers read messages differently:
+// each named form is encoded once and kept. The bytes must not be changed. It
+// is safe for concurrent use.
+func (m *Message) EncodedAs(form string, encode func(*Message) []byte) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, known := range m.forms {
+		if known.name == form {
+			return known.bytes
+		}
+	}
+	bytes := encode(m)
+	m.forms = append(m.forms, encodedForm{form, bytes})
+	return bytes
 }
 
 // A ToolSpec is what a model is told about a tool.
@@ -87,6 +111,9 @@ type Request struct {
 type Delta struct {
 	Text      string
 	Reasoning string
+	// Restart says that an attempt failed half-way and another one begins:
+	// what was shown so far is void.
+	Restart bool
 }
 
 // A Response is a model's complete answer.
@@ -102,9 +129,31 @@ type Response struct {
 	FinishReason string
 	// Raw is the assistant message as sent, for replay.
 	Raw json.RawMessage
+	// Provider is the provider that answered, for [Message.Provider].
+	Provider string
 	// Model is the model that answered, as the provider names it.
 	Model string
 	// RequestID is the provider's id of the call, "" when it gave none.
 	RequestID string
 	Usage     Usage
+}
+
+// GenerateOptions are the knobs of a one-shot question outside of a session,
+// as the helpers (rules, plan) ask it. The zero value is valid.
+type GenerateOptions struct {
+	// Model names the model; the zero value means the default.
+	Model ModelRef
+	// Name says who asks, for tapes and the usage ledger; "" means "helper".
+	Name string
+	// Temperature is sent when set, 0 included.
+	Temperature *float64
+	// MaxTokens bounds the answer; 0 means the provider's default.
+	MaxTokens int
+	// Output asks for JSON of a given shape.
+	Output *OutputSchema
+	// Tools may be used by the model before it answers. Only tools without
+	// effect ([EffectNone]) are allowed here.
+	Tools []Tool
+	// MaxTurns bounds the model calls of one question; 0 means 12.
+	MaxTurns int
 }

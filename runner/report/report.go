@@ -1,0 +1,184 @@
+// Package report writes what people read on GitHub: the progress comment and
+// the last words of a session.
+//
+// Everything here is pure: a struct goes in, Markdown comes out. The text that
+// models, repositories and strangers wrote passes through one of three doors,
+// and nothing of theirs reaches a comment otherwise:
+//
+//   - [Neutral] keeps their Markdown readable but takes its teeth: no mentions,
+//     no issue references, no HTML, no remote images, no other bot's commands.
+//   - [Inline] makes one plain line of it.
+//   - [Fence] shows it verbatim in a code block that it cannot leave.
+//
+// All three strip the characters that people cannot see ([Clean]). Results are
+// cut to what GitHub takes, with a word that says so.
+package report
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"handoff/agents"
+)
+
+// MaxBody is GitHub's limit for the body of a comment, in characters.
+const MaxBody = 65_536
+
+//go:embed templates/*.md
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"inline":   Inline,
+	"neutral":  func(text string) string { return Neutral(text, MaxBody/2) },
+	"fence":    func(text string) string { return Fence(text, "") },
+	"quote":    Quote,
+	"duration": Duration,
+	"tokens":   Tokens,
+	"cost":     Cost,
+}).ParseFS(templateFiles, "templates/*.md"))
+
+// A Progress is all that the progress comment shows.
+type Progress struct {
+	// State is the session's state in the words of the design.
+	State string
+	// Headline is one line that says how things stand.
+	Headline  string
+	Task      string
+	Requester string
+	Plan      []Task
+	// Agent is the name of who works now, "" when nobody does.
+	Agent string
+	// Doing is what they do, "" when it is not known.
+	Doing  string
+	Steps  []Step
+	Active time.Duration
+	Usage  agents.Usage
+	// Result is the crew's final answer, in their Markdown.
+	Result string
+	// Failure is why the session ended early; Next is what to do about it.
+	Failure string
+	Next    string
+	// Notices are things that the reader should know: what was cut, what the
+	// sandbox cannot do, which wishes of the configuration were not met.
+	Notices        []string
+	PullRequestURL string
+	PromptURL      string
+	PatchURL       string
+	SessionURL     string
+}
+
+// A Task is one line of the checklist.
+type Task struct {
+	Title string
+	Done  bool
+	Owner string
+}
+
+// A Step is one thing that happened, for the list of last steps.
+type Step struct {
+	Agent string
+	// Text is one line, already about a single thing ("ran the tests").
+	Text string
+	// Failed marks a step that did not succeed.
+	Failed bool
+	// Handoff marks a change of agent.
+	Handoff bool
+}
+
+// shownSteps bounds the list of last steps, so that the comment stays short.
+const shownSteps = 12
+
+// LastSteps returns the steps that are shown.
+func (p Progress) LastSteps() []Step {
+	return p.Steps[max(0, len(p.Steps)-shownSteps):]
+}
+
+// EarlierSteps counts the steps that are not shown.
+func (p Progress) EarlierSteps() int { return max(0, len(p.Steps)-shownSteps) }
+
+// Markdown renders the comment, at most [MaxBody] characters long.
+func (p Progress) Markdown() string {
+	return render("progress.md", p)
+}
+
+// render executes a template that was parsed at start; the data are our own
+// structs, so a failure is a defect of the template and is shown as text.
+func render(name string, data any) string {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		return "This report could not be written: " + err.Error()
+	}
+	return Cut(tidyBlankLines(b.String()), MaxBody)
+}
+
+// tidyBlankLines makes one blank line of several, which templates leave.
+func tidyBlankLines(text string) string {
+	var lines []string
+	inFence := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			inFence = !inFence
+		}
+		blank := strings.TrimSpace(line) == ""
+		if blank && !inFence && (len(lines) == 0 || lines[len(lines)-1] == "") {
+			continue
+		}
+		if blank && !inFence {
+			line = ""
+		}
+		lines = append(lines, line)
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+}
+
+// Cut shortens text to the limit in characters and says that it did.
+func Cut(text string, limit int) string {
+	runes := []rune(text)
+	if len(runes) <= limit {
+		return text
+	}
+	const note = "\n\n… (cut; the session page has it all)\n"
+	return string(runes[:limit-len([]rune(note))]) + note
+}
+
+// Duration renders a time as people say it: 42 s, 3 min 5 s, 1 h 12 min.
+func Duration(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Tokens renders a number of tokens: 950, 12.3k, 1.20M.
+func Tokens(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.2fM", float64(n)/1_000_000)
+}
+
+// Cost renders what a session cost in US dollars, and says where the price is
+// not known.
+func Cost(usage agents.Usage) string {
+	dollars := fmt.Sprintf("$%.2f", float64(usage.CostMicros)/1e6)
+	switch {
+	case usage.CostUnknown && usage.CostMicros == 0:
+		return "cost unknown"
+	case usage.CostUnknown:
+		return "at least " + dollars
+	case usage.CostMicros > 0 && usage.CostMicros < 10_000:
+		return fmt.Sprintf("$%.4f", float64(usage.CostMicros)/1e6)
+	}
+	return dollars
+}

@@ -137,7 +137,10 @@ type Session struct {
 	// CancelRequested is set by /copilot stop; CancelBy by whom.
 	CancelRequested bool
 	CancelBy        string
-	Attempts        int
+	// Attempts counts how often it was acquired since its last pause.
+	Attempts int
+	// AgentVersions says which version of each agent it uses, by slug.
+	AgentVersions map[string]string
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -261,13 +264,15 @@ type Approval struct {
 	CheckRunID      int64
 	PromptedAt      time.Time
 
-	State        ApprovalState
-	DecidedBy    string
-	DecidedByID  int64
-	DecidedVia   string
-	Reason       string
-	DecidedAt    time.Time
-	ConsumedAt   time.Time
+	State       ApprovalState
+	DecidedBy   string
+	DecidedByID int64
+	DecidedVia  string
+	Reason      string
+	DecidedAt   time.Time
+	ConsumedAt  time.Time
+	// ConsumedBy is the key of the effect that used the approval up.
+	ConsumedBy   string
 	ExpiresAt    time.Time
 	NextPollAt   time.Time
 	PollETag     string

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -174,10 +175,34 @@ func Inline(text string) string {
 	return issueURL.ReplaceAllString(b.String(), "/$1/&#8203;$2")
 }
 
+// Reveal shows what [Clean] removes: a hidden character appears as its code
+// point, so that a reviewer sees what a compiler would. Carriage returns at the
+// end of a line are left out.
+func Reveal(dirty string) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(dirty, "\uFFFD"), "\r\n", "\n")
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// HasHidden says whether text holds characters that cannot be seen.
+func HasHidden(text string) bool {
+	return strings.ContainsFunc(strings.ReplaceAll(text, "\r\n", "\n"), hidden)
+}
+
 // Fence shows text verbatim in a code block whose fence is longer than any run
-// of backticks inside.
+// of backticks inside; hidden characters are revealed.
 func Fence(text, language string) string {
-	text = strings.TrimRight(Clean(text), "\n")
+	text = strings.TrimRight(Reveal(text), "\n")
 	longest, run := 0, 0
 	for _, r := range text {
 		if r == '`' {

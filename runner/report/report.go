@@ -10,7 +10,8 @@
 //   - [Inline] makes one plain line of it.
 //   - [Fence] shows it verbatim in a code block that it cannot leave.
 //
-// All three strip the characters that people cannot see ([Clean]). Results are
+// The first two strip the characters that people cannot see ([Clean]), the third
+// shows them ([Reveal]). Results are
 // cut to what GitHub takes, with a word that says so.
 package report
 

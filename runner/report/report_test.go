@@ -137,6 +137,16 @@ func TestNothingLeavesAFence(t *testing.T) {
 	}
 }
 
+func TestAFenceRevealsWhatIsHidden(t *testing.T) {
+	got := Fence("if admin\u202e {\r\nx\x1b[0m", "go")
+	if want := "```go\nif admin⟨U+202E⟩ {\nx⟨U+001B⟩[0m\n```"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !HasHidden("a\u200bb") || HasHidden("plain\r\ntext") {
+		t.Error("HasHidden is wrong")
+	}
+}
+
 // Whatever a model writes, outside of code no armed sign is left.
 func FuzzNeutral(f *testing.F) {
 	f.Add("hello @world `@x` #1\n```\n@y")

@@ -1,0 +1,171 @@
+package approval
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"handoff/agents"
+	"handoff/runner/report"
+)
+
+//go:embed templates/*.md
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"inline":   report.Inline,
+	"neutral":  func(text string) string { return report.Neutral(text, 4_000) },
+	"quote":    report.Quote,
+	"fence":    report.Fence,
+	"duration": report.Duration,
+	"tokens":   report.Tokens,
+	"cost":     report.Cost,
+	"short":    Short,
+	"when":     func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
+	"join":     func(paths []string) string { return inlinePaths(paths) },
+}).ParseFS(templateFiles, "templates/*.md"))
+
+// Short is a digest or a commit as people read it: its first eight digits.
+func Short(digest string) string { return digest[:min(len(digest), minPrefix)] }
+
+func inlinePaths(paths []string) string {
+	quoted := make([]string, len(paths))
+	for i, name := range paths {
+		quoted[i] = report.Inline(name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// A Verification is the host's own run of the configured tests on the sealed
+// commit. Nothing in it was chosen by a model.
+type Verification struct {
+	// Commands are what was run, none when nothing is configured.
+	Commands []string
+	Passed   bool
+	// ExitCode and Output belong to the command that failed, or the last one.
+	ExitCode int
+	Output   string
+	Duration time.Duration
+	// NotRun says why the tests could not be run, "" when they were.
+	NotRun string
+	// BasePassed says whether the same tests pass on the base commit; it is
+	// known only when they failed on the sealed one.
+	BaseKnown  bool
+	BasePassed bool
+	// NewFailures and OldFailures name the tests that fail only here, and
+	// those that the base fails as well, where the output names them.
+	NewFailures []string
+	OldFailures []string
+}
+
+// A Finding is a secret found in what would leave; it never holds the secret.
+type Finding struct {
+	File string
+	Line int
+	Rule string
+}
+
+// A Prompt is all that maintainers are shown before they decide.
+type Prompt struct {
+	Kind      string
+	Digest    string
+	Repo      string
+	Issue     int
+	Requester string
+	// Push.
+	BaseRef      string
+	Base         string
+	Commit       string
+	TargetRef    string
+	Title        string
+	Body         string
+	Files        []File
+	Diff         string
+	Verification Verification
+	Risks        []Risk
+	// Workflows are the CI workflow files that a push of this branch may start.
+	Workflows []string
+	// delete_file.
+	Path   string
+	Agent  string
+	Reason string
+	Size   int64
+
+	Role         string
+	RequireOther bool
+	ExpiresAt    time.Time
+	Usage        agents.Usage
+	SessionURL   string
+	// Since is what changed since the tree that was approved before, "" for
+	// the first prompt.
+	Since string
+
+	diffLimit int
+}
+
+// diffLimits are how many characters of the diff a prompt folds in: the first
+// with which the whole prompt fits, because the words at its end must be read.
+var diffLimits = []int{55_000, 30_000, 10_000, 0}
+
+// maxFiles is how many files a prompt lists.
+const maxFiles = 100
+
+// Markdown renders the prompt as the body of a comment, short enough for the
+// outbox to add its marker.
+func (p Prompt) Markdown() string {
+	const room = report.MaxBody - 1_000
+	body := ""
+	for _, limit := range diffLimits {
+		p.diffLimit = limit
+		if body = p.render(); len([]rune(body)) <= room {
+			break
+		}
+	}
+	return report.Cut(body, room)
+}
+
+func (p Prompt) render() string {
+	name := "push.md"
+	if p.Kind == "delete_file" {
+		name = "delete_file.md"
+	}
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, p); err != nil {
+		return "This prompt could not be written: " + err.Error()
+	}
+	return b.String()
+}
+
+// Branch is the target ref as people say it.
+func (p Prompt) Branch() string { return strings.TrimPrefix(p.TargetRef, "refs/heads/") }
+
+// ShownFiles are the files that the prompt lists.
+func (p Prompt) ShownFiles() []File { return p.Files[:min(len(p.Files), maxFiles)] }
+
+// MoreFiles counts the files that it does not.
+func (p Prompt) MoreFiles() int { return max(0, len(p.Files)-maxFiles) }
+
+// Totals counts the changed lines.
+func (p Prompt) Totals() string {
+	added, removed := 0, 0
+	for _, file := range p.Files {
+		added += file.Additions
+		removed += file.Deletions
+	}
+	files := "files"
+	if len(p.Files) == 1 {
+		files = "file"
+	}
+	return fmt.Sprintf("%d %s, +%d −%d", len(p.Files), files, added, removed)
+}
+
+// FoldedDiff is the diff in a fence, cut where it is too long.
+func (p Prompt) FoldedDiff() string {
+	diff := []rune(p.Diff)
+	if len(diff) > p.diffLimit {
+		diff = append(diff[:p.diffLimit:p.diffLimit], []rune("\n… the diff is longer; the session page has all of it")...)
+	}
+	return report.Fence(string(diff), "diff")
+}

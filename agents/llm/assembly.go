@@ -1,0 +1,288 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"handoff/agents"
+)
+
+// maxCalls bounds the tool calls of one answer.
+const maxCalls = 256
+
+// A chunk is one data line of a stream, or a whole answer that was not
+// streamed. Only what must be understood is decoded; the message itself is
+// merged field by field, so that fields of any provider survive.
+type chunk struct {
+	ID      looseText       `json:"id"`
+	Model   looseText       `json:"model"`
+	Error   json.RawMessage `json:"error"`
+	Usage   *wireUsage      `json:"usage"`
+	Choices []struct {
+		Index        int             `json:"index"`
+		Delta        json.RawMessage `json:"delta"`
+		Message      json.RawMessage `json:"message"`
+		FinishReason looseText       `json:"finish_reason"`
+	} `json:"choices"`
+}
+
+// A looseText is a string field that does not matter enough to fail over: any
+// other JSON is read as "".
+type looseText string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *looseText) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*t = looseText(text)
+	}
+	return nil
+}
+
+// An assembly merges the pieces of an answer.
+type assembly struct {
+	id, model, finish string
+	usage             *wireUsage
+	message           map[string]any
+	calls             callList
+	choices           bool
+	size              int
+}
+
+// errNoJSON says that a data line could not be read.
+var errNoJSON = errors.New("the stream has a line that is not JSON")
+
+// A faultLine is an error object in a data line (rule R84).
+type faultLine struct{ body []byte }
+
+func (f *faultLine) Error() string { return "the stream reports an error" }
+
+// add merges one data line and returns what it adds to the texts.
+func (a *assembly) add(data []byte) (agents.Delta, error) {
+	if data[0] == '[' {
+		return agents.Delta{}, &faultLine{bytes.Clone(data)}
+	}
+	var piece chunk
+	if err := json.Unmarshal(data, &piece); err != nil {
+		return agents.Delta{}, fmt.Errorf("%w (%d bytes)", errNoJSON, len(data))
+	}
+	if !isNull(piece.Error) {
+		return agents.Delta{}, &faultLine{bytes.Clone(data)}
+	}
+	a.size += len(data)
+	if piece.ID != "" {
+		a.id = string(piece.ID)
+	}
+	if piece.Model != "" {
+		a.model = string(piece.Model)
+	}
+	if piece.Usage != nil {
+		a.usage = piece.Usage
+	}
+	var delta agents.Delta
+	for _, choice := range piece.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		a.choices = true
+		if choice.FinishReason != "" {
+			a.finish = string(choice.FinishReason)
+		}
+		for _, raw := range []json.RawMessage{choice.Delta, choice.Message} {
+			if isNull(raw) {
+				continue
+			}
+			more, err := a.merge(raw)
+			if err != nil {
+				return agents.Delta{}, err
+			}
+			delta.Text += more.Text
+			delta.Reasoning += more.Reasoning
+		}
+	}
+	return delta, nil
+}
+
+func (a *assembly) merge(raw json.RawMessage) (agents.Delta, error) {
+	fields, err := decodeObject(raw)
+	if err != nil {
+		return agents.Delta{}, err
+	}
+	if a.message == nil {
+		a.message = map[string]any{}
+	}
+	if calls, ok := fields["tool_calls"]; ok {
+		delete(fields, "tool_calls")
+		if list, ok := calls.([]any); ok {
+			if err := a.calls.merge(list); err != nil {
+				return agents.Delta{}, err
+			}
+		}
+	}
+	delta := agents.Delta{Text: plainText(fields["content"]), Reasoning: reasoningOf(fields)}
+	mergeFields(a.message, fields)
+	return delta, nil
+}
+
+func decodeObject(raw []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	// Numbers that we do not know are given back digit by digit.
+	decoder.UseNumber()
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, errNoJSON
+	}
+	return fields, nil
+}
+
+// concatenated names the text fields that come in pieces. Any other field is
+// said once or repeated: ids, types, formats, signatures.
+var concatenated = map[string]bool{
+	"content": true, "reasoning": true, "reasoning_content": true, "refusal": true, "arguments": true,
+	"text": true, "summary": true, "thinking": true,
+}
+
+// A growingText is a text that comes in pieces.
+type growingText struct{ strings.Builder }
+
+// MarshalJSON implements [json.Marshaler].
+func (t *growingText) MarshalJSON() ([]byte, error) { return marshal(t.String()) }
+
+func mergeFields(into, fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case nil:
+			if _, known := into[name]; !known {
+				into[name] = nil
+			}
+		case string:
+			mergeText(into, name, value)
+		case map[string]any:
+			inner, ok := into[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				into[name] = inner
+			}
+			mergeFields(inner, value)
+		case []any:
+			known, _ := into[name].([]any)
+			into[name] = mergeList(known, value)
+		default:
+			into[name] = value
+		}
+	}
+}
+
+func mergeText(into map[string]any, name, piece string) {
+	if !concatenated[name] {
+		if old, _ := into[name].(string); piece != "" || old == "" {
+			into[name] = piece
+		}
+		return
+	}
+	text, ok := into[name].(*growingText)
+	if !ok {
+		text = &growingText{}
+		into[name] = text
+	}
+	text.WriteString(piece)
+}
+
+// mergeList appends to a list, or continues its last entry: openrouter sends
+// one entry of reasoning_details in many pieces of the same index and type.
+func mergeList(known, pieces []any) []any {
+	for _, piece := range pieces {
+		fields, ok := piece.(map[string]any)
+		if !ok {
+			known = append(known, piece)
+			continue
+		}
+		if len(known) > 0 {
+			if last, ok := known[len(known)-1].(map[string]any); ok && continues(last, fields) {
+				mergeFields(last, fields)
+				continue
+			}
+		}
+		entry := map[string]any{}
+		mergeFields(entry, fields)
+		known = append(known, entry)
+	}
+	return known
+}
+
+// continues says that a piece belongs to the entry before it. Encrypted
+// entries are always whole.
+func continues(last, piece map[string]any) bool {
+	kind, _ := piece["type"].(string)
+	if kind != "reasoning.text" && kind != "reasoning.summary" && kind != "text" && kind != "thinking" {
+		return false
+	}
+	return last["type"] == piece["type"] && last["index"] == piece["index"] && compatible(last["id"], piece["id"])
+}
+
+func compatible(a, b any) bool { return a == nil || b == nil || a == b }
+
+// plainText returns the text of a content field: a string or a list of parts.
+func plainText(content any) string {
+	switch content := content.(type) {
+	case string:
+		return content
+	case *growingText:
+		return content.String()
+	case []any:
+		var text strings.Builder
+		for _, part := range content {
+			if fields, ok := part.(map[string]any); ok && fields["type"] == "text" {
+				text.WriteString(plainText(fields["text"]))
+			}
+		}
+		return text.String()
+	default:
+		return ""
+	}
+}
+
+// reasoningOf returns the reasoning as text under the name that each provider
+// has for it; openrouter sends it under two names at once.
+func reasoningOf(fields map[string]any) string {
+	if text := plainText(fields["reasoning"]); text != "" {
+		return text
+	}
+	return plainText(fields["reasoning_content"])
+}
+
+// response makes the complete answer.
+func (a *assembly) response() (agents.Response, error) {
+	calls, err := a.calls.finish()
+	if err != nil {
+		return agents.Response{}, err
+	}
+	if a.message == nil {
+		a.message = map[string]any{}
+	}
+	a.message["role"] = "assistant"
+	if len(calls) > 0 {
+		a.message["tool_calls"] = a.calls.entries
+	}
+	if _, ok := a.message["content"]; !ok && len(calls) == 0 {
+		a.message["content"] = ""
+	}
+	raw, err := marshal(a.message)
+	if err != nil {
+		return agents.Response{}, err
+	}
+	return agents.Response{
+		Text:         plainText(a.message["content"]),
+		Reasoning:    reasoningOf(a.message),
+		Refusal:      plainText(a.message["refusal"]),
+		ToolCalls:    calls,
+		FinishReason: a.finish,
+		Raw:          slices.Clip(raw),
+		Model:        a.model,
+		RequestID:    a.id,
+	}, nil
+}

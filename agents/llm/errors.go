@@ -1,0 +1,313 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"handoff/agents"
+)
+
+// maxErrorText is how many bytes of a provider's own words an error keeps.
+const maxErrorText = 600
+
+func missingKey(provider string, variables []string) error {
+	return &agents.Error{
+		Code: agents.CodeLLM, Kind: agents.KindMissingKey, Provider: provider,
+		Message: fmt.Sprintf("The model provider %s needs %s; set it in the environment, or choose another with PROVIDER.",
+			provider, strings.Join(variables, " and ")),
+	}
+}
+
+func configurationError(provider string, err error) error {
+	return &agents.Error{
+		Code: agents.CodeLLM, Kind: agents.KindRejected, Provider: provider, Err: err,
+		Message: "The model provider is not configured: " + err.Error() + ".",
+	}
+}
+
+// failure makes an error of this endpoint.
+func (e *endpoint) failure(kind string, cause error, message string) *agents.Error {
+	return &agents.Error{
+		Code: agents.CodeLLM, Kind: kind, Provider: e.provider.Name,
+		Message: e.clean(message), Err: cause,
+	}
+}
+
+// clean makes a text that came from outside fit for an error: no secret, no
+// control characters, not too long.
+func (e *endpoint) clean(text string) string {
+	text = e.credential.redact(text)
+	if e.config.Redact != nil {
+		text = e.config.Redact(text)
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	return text
+}
+
+// cancelled says that the caller gave up.
+func (e *endpoint) cancelled(ctx context.Context) *agents.Error {
+	return &agents.Error{
+		Code: agents.CodeCancelled, Provider: e.provider.Name, Err: ctx.Err(),
+		Message: "The model call was cancelled.",
+	}
+}
+
+// transportFailure is an attempt that broke on the way. The address is left
+// out of the text: it says nothing that the provider's name does not.
+func (e *endpoint) transportFailure(err error) *agents.Error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	kind, message := agents.KindTransport, "The call to "+e.provider.Name+" broke: "
+	if credential, ok := errors.AsType[*credentialError](err); ok {
+		failure := e.failure(agents.KindAuth, nil, "No token for "+e.provider.Name+": "+credential.Error()+
+			"; check GOOGLE_APPLICATION_CREDENTIALS or log in with gcloud auth application-default login.")
+		return failure
+	}
+	text := e.clean(err.Error())
+	failure := e.failure(kind, errors.New(text), message+text+".")
+	failure.Retryable = true
+	return failure
+}
+
+// A fault is what a provider said went wrong, in an HTTP answer or in a line
+// of a stream.
+type fault struct {
+	openai.APIError
+	// flagged says that the provider's moderation refused the prompt.
+	flagged bool
+}
+
+// readFault reads the shapes in which providers say what went wrong: an
+// object with "error" (an object or a string), an array of such objects, a
+// bare object with "message" or "detail", or plain text.
+func readFault(body []byte) fault {
+	body = bytes.TrimSpace(body)
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		return readFault(list[0])
+	}
+	var outer map[string]json.RawMessage
+	if json.Unmarshal(body, &outer) != nil {
+		return fault{APIError: openai.APIError{Message: string(body[:min(len(body), 4*maxErrorText)])}}
+	}
+	if inner, ok := outer["error"]; ok && !isNull(inner) {
+		var text string
+		if json.Unmarshal(inner, &text) == nil {
+			return fault{APIError: openai.APIError{Message: text, Code: codeOf(outer["code"])}}
+		}
+		return faultFields(inner)
+	}
+	return faultFields(body)
+}
+
+func faultFields(object []byte) fault {
+	var fields struct {
+		Code     json.RawMessage `json:"code"`
+		Status   json.RawMessage `json:"status"`
+		Type     json.RawMessage `json:"type"`
+		Message  json.RawMessage `json:"message"`
+		Detail   json.RawMessage `json:"detail"`
+		Param    json.RawMessage `json:"param"`
+		Metadata struct {
+			Raw     json.RawMessage `json:"raw"`
+			Reasons json.RawMessage `json:"reasons"`
+		} `json:"metadata"`
+	}
+	// A field of another shape leaves the others as they are.
+	_ = json.Unmarshal(object, &fields)
+	var read fault
+	read.Message = textOf(fields.Message)
+	if read.Message == "" {
+		read.Message = textOf(fields.Detail)
+	}
+	// openrouter puts the upstream's own words here.
+	if raw := textOf(fields.Metadata.Raw); raw != "" && !strings.Contains(read.Message, raw) {
+		read.Message += " (" + raw + ")"
+	}
+	if read.Message == "" {
+		read.Message = string(object[:min(len(object), 4*maxErrorText)])
+	}
+	read.Code = codeOf(fields.Code)
+	read.Type = textOf(fields.Type)
+	if read.Type == "" {
+		read.Type = textOf(fields.Status)
+	}
+	if param := textOf(fields.Param); param != "" {
+		read.Param = &param
+	}
+	read.flagged = len(fields.Metadata.Reasons) > 0 && !isNull(fields.Metadata.Reasons)
+	return read
+}
+
+// codeOf returns an int for a number, a string for a string.
+func codeOf(raw json.RawMessage) any {
+	var number int
+	if json.Unmarshal(raw, &number) == nil && !isNull(raw) {
+		return number
+	}
+	if text := textOf(raw); text != "" {
+		return text
+	}
+	return nil
+}
+
+// textOf returns a JSON string's text, the JSON of an object, "" for nothing.
+func textOf(raw json.RawMessage) string {
+	if len(raw) == 0 || isNull(raw) {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+func isNull(raw json.RawMessage) bool {
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// A verdict is what a failed answer means.
+type verdict struct {
+	kind  string
+	retry bool
+	hint  string
+}
+
+var (
+	verdictAuth = verdict{agents.KindAuth, false, "check the key"}
+	verdictPaid = verdict{agents.KindRejected, false, "the account has no credit or quota left"}
+	verdictLong = verdict{agents.KindContextTooLong, false, "the history does not fit the model's context window"}
+	verdictRate = verdict{agents.KindRateLimited, true, "try again later"}
+	verdictSafe = verdict{agents.KindRefused, false, "the provider refused the prompt"}
+	verdictDown = verdict{agents.KindUnavailable, true, "try again later"}
+	verdictBad  = verdict{agents.KindRejected, false, "the request is not acceptable to this model"}
+)
+
+// codes are the words that providers use for what the HTTP status does not
+// say. Numbers are zai's (docs.z.ai, error codes), upper case is Google's.
+var codes = map[string]verdict{
+	"context_length_exceeded":  verdictLong,
+	"string_above_max_length":  verdictLong,
+	"insufficient_quota":       verdictPaid,
+	"rate_limit_exceeded":      verdictRate,
+	"invalid_api_key":          verdictAuth,
+	"content_filter":           verdictSafe,
+	"content_policy_violation": verdictSafe,
+	"server_error":             verdictDown,
+	"overloaded_error":         verdictDown,
+	"UNAUTHENTICATED":          verdictAuth,
+	"PERMISSION_DENIED":        verdictAuth,
+	"RESOURCE_EXHAUSTED":       verdictRate,
+	"UNAVAILABLE":              verdictDown,
+	"INVALID_ARGUMENT":         verdictBad,
+	"1000":                     verdictAuth,
+	"1001":                     verdictAuth,
+	"1002":                     verdictAuth,
+	"1003":                     verdictAuth,
+	"1112":                     verdictAuth,
+	"1113":                     verdictPaid,
+	"1210":                     verdictBad,
+	"1211":                     verdictBad,
+	"1214":                     verdictBad,
+	"1261":                     verdictLong,
+	"1301":                     verdictSafe,
+	"1302":                     verdictRate,
+	"1303":                     verdictRate,
+	"1304":                     verdictPaid,
+	"1305":                     verdictRate,
+}
+
+// tooLong are phrases of providers that have no code for it.
+var tooLong = []string{
+	"maximum context length", "context length exceeded", "prompt is too long", "input token count",
+	"context window", "too many tokens",
+}
+
+// judge decides what a fault means. A status of 0 or 200 is a fault inside an
+// answer that began well: there the code may be a status of its own.
+func judge(status int, f fault) verdict {
+	if f.flagged {
+		return verdictSafe
+	}
+	for _, word := range []string{fmt.Sprint(f.Code), f.Type} {
+		if known, ok := codes[word]; ok {
+			return known
+		}
+	}
+	if inner, ok := f.Code.(int); ok && status < 300 && inner >= 400 && inner < 600 {
+		status = inner
+	}
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return verdictAuth
+	case status == http.StatusPaymentRequired:
+		return verdictPaid
+	case status == http.StatusRequestEntityTooLarge:
+		return verdictLong
+	case status == http.StatusTooManyRequests:
+		return verdictRate
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
+		return verdictDown
+	case status >= 300:
+		message := strings.ToLower(f.Message)
+		for _, phrase := range tooLong {
+			if strings.Contains(message, phrase) {
+				return verdictLong
+			}
+		}
+		return verdictBad
+	default:
+		// An error in the middle of a good answer, of which nothing more is
+		// known: the attempt failed, the next may not (rule R84).
+		return verdictDown
+	}
+}
+
+// refused makes the error of an answer that reports a fault.
+func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.Error {
+	f := readFault(body)
+	v := judge(status, f)
+	f.HTTPStatusCode = status
+	f.Message = e.clean(f.Message)
+	if code, ok := f.Code.(string); ok {
+		f.Code = e.clean(code)
+	}
+	f.Type = e.clean(f.Type)
+	where := e.provider.Name
+	if status >= 300 {
+		where += fmt.Sprintf(" (HTTP %d)", status)
+	}
+	text := f.Message
+	if text == "" {
+		text = "no reason given"
+	}
+	failure := e.failure(v.kind, &f.APIError, where+": "+v.hint+": "+text)
+	failure.Status = status
+	failure.RequestID = requestID(header)
+	failure.Retryable = v.retry
+	failure.RetryAfter = retryAfter(header, time.Now())
+	return failure
+}

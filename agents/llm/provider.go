@@ -1,0 +1,168 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// DefaultProvider is asked when no provider is named (rule R85).
+const DefaultProvider = "openrouter"
+
+// Names of providers.
+const (
+	ProviderOpenRouter = "openrouter"
+	ProviderZAI        = "zai"
+	ProviderVertex     = "vertex"
+	ProviderOpenAI     = "openai"
+	ProviderCompatible = "compatible"
+	ProviderTape       = "tape"
+)
+
+// A provider is one way to speak chat completions: where, with which
+// credentials, with which accent.
+type provider struct {
+	Name string
+	// BaseURL is the address without a trailing slash, "" when it is made of
+	// settings.
+	BaseURL string
+	// KeyVariable names the variable that holds the key, "" for none.
+	KeyVariable string
+	// KeyOptional says that calls work without a key.
+	KeyOptional bool
+	// URLVariable names the variable that holds the address, "" for none.
+	URLVariable string
+	// Headers are sent with every call.
+	Headers map[string]string
+	// StrictSchema says that the provider holds a strict JSON schema if the
+	// model can.
+	StrictSchema bool
+	// OnlyAutoToolChoice says that a tool cannot be forced.
+	OnlyAutoToolChoice bool
+	// ThinkingSwitch says that reasoning is switched on or off, not graded.
+	ThinkingSwitch bool
+	// Routing says that the body carries openrouter's routing and accounting.
+	Routing bool
+	// ReportsCost says that usage.cost is the price of the call in US dollars.
+	ReportsCost bool
+	// Priced says that the prices of the table are this provider's.
+	Priced bool
+	// Tape says that this is a tape: it is told session, agent and turn.
+	Tape bool
+}
+
+// providers are all that we know, in the order in which people see them.
+// Sources are the providers' own API references.
+var providers = []provider{
+	{
+		Name: ProviderOpenRouter, BaseURL: "https://openrouter.ai/api/v1", KeyVariable: "OPENROUTER_API_KEY",
+		// openrouter.ai/docs: the two headers name the app in its rankings.
+		Headers:      map[string]string{"HTTP-Referer": "https://github.com/apps/handoff", "X-Title": "handoff"},
+		StrictSchema: true, Routing: true, ReportsCost: true, Priced: true,
+	},
+	{Name: ProviderOpenAI, BaseURL: "https://api.openai.com/v1", KeyVariable: "OPENAI_API_KEY", StrictSchema: true, Priced: true},
+	{
+		Name: ProviderZAI, BaseURL: "https://api.z.ai/api/paas/v4", KeyVariable: "ZAI_API_KEY",
+		OnlyAutoToolChoice: true, ThinkingSwitch: true, Priced: true,
+	},
+	{Name: ProviderVertex, StrictSchema: true, Priced: true},
+	{Name: ProviderCompatible, KeyVariable: "OPENAI_API_KEY", KeyOptional: true, URLVariable: "OPENAI_BASE_URL"},
+	{Name: ProviderTape, URLVariable: "TAPE_URL", StrictSchema: true, ReportsCost: true, Priced: true, Tape: true},
+}
+
+func providerNames() string {
+	names := make([]string, len(providers))
+	for i, p := range providers {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// findProvider returns the provider of a name. OpenAI at another address than
+// its own is some compatible server, about which less can be assumed.
+func findProvider(name string, getenv func(string) string) (provider, error) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if name == ProviderOpenAI && getenv("OPENAI_BASE_URL") != "" {
+		name = ProviderCompatible
+	}
+	for _, p := range providers {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return provider{}, fmt.Errorf("provider %q is not known; known are %s", name, providerNames())
+}
+
+// address returns where the provider listens, or the variables that are
+// missing to know it.
+func (p provider) address(getenv func(string) string) (string, []string) {
+	switch {
+	case p.Name == ProviderVertex:
+		return vertexAddress(getenv)
+	case p.URLVariable != "":
+		if value := getenv(p.URLVariable); value != "" {
+			return value, nil
+		}
+		return "", []string{p.URLVariable}
+	default:
+		return p.BaseURL, nil
+	}
+}
+
+// An endpoint is a provider that this process can reach: address, credentials
+// and connection pool.
+type endpoint struct {
+	provider     provider
+	url          string
+	defaultModel string
+	credential   credential
+	client       *http.Client
+	config       Config
+	// forms name the two encodings of messages: with system notes in the middle
+	// of a history, and without.
+	forms [2]string
+}
+
+// connect makes an endpoint from settings; it sends nothing.
+func connect(config Config, name, baseURL string) (*endpoint, error) {
+	known, err := findProvider(name, config.Getenv)
+	if err != nil {
+		return nil, configurationError(name, err)
+	}
+	if baseURL == "" {
+		var missing []string
+		if baseURL, missing = known.address(config.Getenv); len(missing) > 0 {
+			return nil, missingKey(known.Name, missing)
+		}
+	}
+	base, err := parseBase(baseURL)
+	if err != nil {
+		return nil, configurationError(known.Name, err)
+	}
+	credential, err := credentialFor(known, config)
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint{
+		provider:     known,
+		url:          strings.TrimRight(base.String(), "/") + "/chat/completions",
+		defaultModel: table.Defaults[known.Name],
+		credential:   credential,
+		client:       newHTTPClient(known, base, credential, config),
+		config:       config,
+		forms:        [2]string{known.Name, known.Name + "/user-notes"},
+	}, nil
+}
+
+func parseBase(address string) (*url.URL, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("the base URL must look like https://host/path")
+	}
+	if base.User != nil || base.RawQuery != "" {
+		return nil, errors.New("the base URL must not carry credentials or a query; put the key in its own variable")
+	}
+	return base, nil
+}

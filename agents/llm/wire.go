@@ -1,0 +1,260 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"handoff/agents"
+)
+
+const (
+	// maxFault is how much of a failed answer is read.
+	maxFault = 256 << 10
+	// settle is how long the end of a stream may take after the finish reason:
+	// the usage comes there, but the answer is complete without it.
+	settle = 5 * time.Second
+	// linger is how long we read on after the last line, so that the
+	// connection can be used again.
+	linger = 250 * time.Millisecond
+)
+
+// The reasons of the clocks.
+var (
+	errFirstByte = errors.New("no answer began in time")
+	errIdle      = errors.New("the stream stood still for too long")
+	errTotal     = errors.New("the answer took too long")
+	errCut       = errors.New("the stream ended before the answer was complete")
+	errNoChoices = errors.New("the answer has no choices")
+	errFinish    = errors.New("the provider ended the answer with an error")
+)
+
+// A clock ends an attempt when it is not set again in time.
+type clock struct {
+	timer *time.Timer
+	end   context.CancelCauseFunc
+}
+
+// set starts the clock anew.
+func (c *clock) set(wait time.Duration, reason error) {
+	c.stop()
+	c.timer = time.AfterFunc(wait, func() { c.end(reason) })
+}
+
+func (c *clock) stop() {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// attempt makes one attempt. Shown says that pieces of it went to OnDelta.
+// The response of a failed attempt holds what is known of its size.
+func (c *Client) attempt(ctx context.Context, call call) (response agents.Response, shown bool, err error) {
+	timeouts := c.config.Timeouts.withDefaults()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	total := clock{end: end}
+	total.set(timeouts.Total, errTotal)
+	defer total.stop()
+	pause := clock{end: end}
+	pause.set(timeouts.FirstByte, errFirstByte)
+	defer pause.stop()
+
+	e := call.endpoint
+	request, err := newRequest(ctx, call)
+	if err != nil {
+		return agents.Response{}, false, e.failure(agents.KindRejected, nil, "The provider's address is not usable.")
+	}
+	answer, err := e.client.Do(request)
+	if err != nil {
+		return agents.Response{}, false, e.broken(ctx, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxFault))
+		return agents.Response{}, false, e.refused(answer.StatusCode, answer.Header, body)
+	}
+	pause.set(timeouts.Idle, errIdle)
+	reading := reading{call: call, pause: &pause, idle: timeouts.Idle}
+	if isJSON(answer.Header) {
+		err = reading.whole(answer.Body)
+	} else {
+		err = reading.stream(answer.Body)
+	}
+	if err != nil {
+		return reading.partial(), reading.shown, e.unread(ctx, answer.Header, err)
+	}
+	response, err = reading.response()
+	if err != nil {
+		return reading.partial(), reading.shown, e.unread(ctx, answer.Header, err)
+	}
+	response.Provider = e.provider.Name
+	if id := requestID(answer.Header); id != "" {
+		response.RequestID = id
+	}
+	return response, reading.shown, nil
+}
+
+// newRequest builds the HTTP request; credentials are the transport's matter.
+func newRequest(ctx context.Context, call call) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.endpoint.url, bytes.NewReader(call.body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream, application/json")
+	request.Header.Set("User-Agent", "handoff")
+	if call.endpoint.provider.Tape {
+		request.Header.Set("X-Handoff-Session", call.request.Session)
+		request.Header.Set("X-Handoff-Agent", call.request.Agent)
+		request.Header.Set("X-Handoff-Turn", strconv.Itoa(call.request.Turn))
+	}
+	return request, nil
+}
+
+func isJSON(header http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
+}
+
+// A reading is the answer of one attempt as it is read.
+type reading struct {
+	assembly
+	call  call
+	pause *clock
+	idle  time.Duration
+	shown bool
+}
+
+// stream reads an answer that comes in pieces. It is complete when the finish
+// reason was seen, and read on to the end for the usage.
+func (r *reading) stream(body io.Reader) error {
+	events := newEventReader(body)
+	for {
+		data, err := events.next()
+		if err != nil {
+			if r.finish != "" {
+				return nil
+			}
+			if errors.Is(err, io.EOF) {
+				return errCut
+			}
+			return err
+		}
+		if string(data) == endOfStream {
+			r.pause.set(linger, errIdle)
+			_, _ = io.CopyN(io.Discard, body, 4<<10)
+			if r.finish == "" {
+				return errCut
+			}
+			return nil
+		}
+		finished := r.finish != ""
+		delta, err := r.add(data)
+		if err != nil {
+			return err
+		}
+		r.show(delta)
+		// After the finish reason the clock is set for the last time.
+		switch {
+		case r.finish == "":
+			r.pause.set(r.idle, errIdle)
+		case !finished:
+			r.pause.set(min(settle, r.idle), errIdle)
+		}
+	}
+}
+
+// whole reads an answer that was not streamed.
+func (r *reading) whole(body io.Reader) error {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return errCut
+	}
+	delta, err := r.add(data)
+	if err != nil {
+		return err
+	}
+	if r.choices && r.finish == "" {
+		return errCut
+	}
+	r.show(delta)
+	return nil
+}
+
+func (r *reading) show(delta agents.Delta) {
+	if onDelta := r.call.request.OnDelta; onDelta != nil && delta != (agents.Delta{}) {
+		r.shown = true
+		onDelta(delta)
+	}
+}
+
+func (r *reading) response() (agents.Response, error) {
+	switch {
+	case !r.choices:
+		return agents.Response{}, errNoChoices
+	case r.finish == "error":
+		return agents.Response{}, errFinish
+	}
+	response, err := r.assembly.response()
+	if err != nil {
+		return agents.Response{}, err
+	}
+	response.Usage = r.reported(r.call)
+	return response, nil
+}
+
+// broken makes the error of an attempt that had no answer.
+func (e *endpoint) broken(ctx context.Context, err error) error {
+	if cause := clockOf(ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, errForeignHost) {
+		return e.failure(agents.KindRejected, nil, "The call to "+e.provider.Name+" was led to another host; check the address.")
+	}
+	return e.transportFailure(err)
+}
+
+// unread makes the error of an answer that began well and could not be used.
+func (e *endpoint) unread(ctx context.Context, header http.Header, err error) error {
+	if line, ok := errors.AsType[*faultLine](err); ok {
+		return e.refused(http.StatusOK, header, line.body)
+	}
+	if cause := clockOf(ctx); cause != nil {
+		err = cause
+	}
+	kind := agents.KindTransport
+	for _, malformed := range []error{errNoJSON, errNoChoices, errTooManyCalls, errLineTooLong, errBodyTooLong} {
+		if errors.Is(err, malformed) {
+			kind = agents.KindMalformed
+		}
+	}
+	text := e.clean(err.Error())
+	failure := e.failure(kind, errors.New(text), fmt.Sprintf("The answer of %s cannot be used: %s.", e.provider.Name, text))
+	failure.Status = http.StatusOK
+	failure.RequestID = requestID(header)
+	failure.Retryable = true
+	return failure
+}
+
+// clockOf returns the clock that ended an attempt, nil if none did.
+func clockOf(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	for _, reason := range []error{errFirstByte, errIdle, errTotal} {
+		if errors.Is(cause, reason) {
+			return reason
+		}
+	}
+	return nil
+}

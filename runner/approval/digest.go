@@ -34,6 +34,9 @@ type Action struct {
 	// Path and Blob name the file of a delete_file.
 	Path string `json:"path,omitempty"`
 	Blob string `json:"blob,omitempty"`
+	// RoleNeeded and RequireOther are who may decide.
+	RoleNeeded   string `json:"role_needed"`
+	RequireOther bool   `json:"require_other,omitempty"`
 	// ConfigHash names the rules under which the question was asked.
 	ConfigHash string `json:"config_hash"`
 	// Nonce is drawn by the host for this prompt, so that nobody can search

@@ -41,9 +41,9 @@ type CommentCreate struct {
 	Issue int `json:"issue"`
 	// Body is Markdown without any marker, cut to GitHub's limit by the outbox.
 	Body string `json:"body"`
-	// Marker is the signed hidden line by which the comment is found again
-	// after a crash. Left empty, the outbox makes it from the effect's key.
-	Marker string `json:"marker,omitempty"`
+	// ApprovalID is set when the comment is the prompt of that approval: where
+	// it appeared is then noted with the effect's end.
+	ApprovalID string `json:"approval_id,omitempty"`
 }
 
 // CommentUpdate is the payload of [KindCommentUpdate]: the new text of a
@@ -83,7 +83,7 @@ type CheckRunCreate struct {
 	// Name is unique per session, so that sessions do not hide each other.
 	Name string `json:"name"`
 	// ExternalID is the approval's id; after a crash the check run is found by
-	// it.
+	// it, and its own id is noted in the approval.
 	ExternalID string `json:"external_id"`
 	DetailsURL string `json:"details_url,omitempty"`
 	// Status is queued, in_progress or completed; Conclusion belongs to

@@ -1,0 +1,286 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"handoff/gitops/github"
+	"handoff/runner/report"
+	"handoff/runner/store"
+)
+
+// The results of effects, as [store.Effect.Result] holds them.
+type (
+	// A CommentResult is where a comment is.
+	CommentResult struct {
+		CommentID int64  `json:"comment_id"`
+		URL       string `json:"url"`
+	}
+	// A CheckRunResult is where a check run is.
+	CheckRunResult struct {
+		CheckRunID int64  `json:"check_run_id"`
+		URL        string `json:"url"`
+	}
+	// A PushResult is what was pushed where.
+	PushResult struct {
+		Commit string `json:"commit"`
+		Ref    string `json:"ref"`
+		// Server is what the git server said beside the result.
+		Server string `json:"server,omitempty"`
+	}
+	// A PullRequestResult is the pull request that was opened or updated.
+	PullRequestResult struct {
+		Number int    `json:"number"`
+		URL    string `json:"url"`
+	}
+)
+
+// errWait means that an effect refers to one whose result is not there yet.
+var errWait = errors.New("the comment or check run that this refers to is not there yet")
+
+// perform sends one effect and says how it ends.
+func (o *Outbox) perform(ctx context.Context, effect store.Effect, reconcile bool) store.EffectEnd {
+	end := store.EffectEnd{State: store.EffectDone}
+	result, err := o.dispatch(ctx, effect, reconcile, &end)
+	if err == nil {
+		end.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		end = failure(effect, err, time.Now())
+	}
+	return o.withOutcome(effect, end, result)
+}
+
+func (o *Outbox) dispatch(ctx context.Context, effect store.Effect, reconcile bool, end *store.EffectEnd) (any, error) {
+	repository := o.Repository(effect.InstallationID, effect.RepositoryID)
+	switch effect.Kind {
+	case KindCommentCreate:
+		return with(effect, func(payload CommentCreate) (any, error) {
+			return o.createComment(ctx, repository, effect, payload, reconcile, end)
+		})
+	case KindCommentUpdate:
+		return with(effect, func(payload CommentUpdate) (any, error) {
+			return o.updateComment(ctx, repository, payload)
+		})
+	case KindReaction:
+		return with(effect, func(payload Reaction) (any, error) {
+			return o.react(ctx, repository, payload)
+		})
+	case KindCheckRunCreate:
+		return with(effect, func(payload CheckRunCreate) (any, error) {
+			return o.createCheckRun(ctx, repository, payload, reconcile, end)
+		})
+	case KindCheckRunUpdate:
+		return with(effect, func(payload CheckRunUpdate) (any, error) {
+			return o.updateCheckRun(ctx, repository, payload)
+		})
+	case KindPush:
+		return with(effect, func(payload Push) (any, error) {
+			return o.push(ctx, effect, payload)
+		})
+	case KindPullRequest:
+		return with(effect, func(payload PullRequest) (any, error) {
+			return o.pullRequest(ctx, repository, effect, payload)
+		})
+	}
+	return nil, &Refusal{Reason: fmt.Sprintf("this version of handoff knows no effect of kind %q; upgrade this node", effect.Kind)}
+}
+
+// with decodes the effect's payload.
+func with[P any](effect store.Effect, do func(P) (any, error)) (any, error) {
+	var payload P
+	if err := json.Unmarshal(effect.Payload, &payload); err != nil {
+		return nil, &Refusal{Reason: "the effect's payload cannot be read: " + err.Error(), Err: err}
+	}
+	return do(payload)
+}
+
+func (o *Outbox) createComment(ctx context.Context, repository Repository, effect store.Effect, payload CommentCreate, reconcile bool, end *store.EffectEnd) (any, error) {
+	marker := Marker(o.Key, effect)
+	var comment github.Comment
+	found := false
+	var err error
+	if reconcile {
+		comment, found, err = findComment(ctx, repository, effect, payload.Issue, marker)
+	}
+	if err == nil && !found {
+		body := report.Cut(StripComments(payload.Body), report.MaxBody-len(marker)-2) + "\n" + marker
+		comment, err = repository.CreateComment(ctx, payload.Issue, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if payload.ApprovalID != "" {
+		end.Prompt = &store.ApprovalPrompt{ID: payload.ApprovalID, CommentID: comment.ID, BodyHash: BodyHash(comment.Body)}
+	}
+	return CommentResult{CommentID: comment.ID, URL: comment.HTMLURL}, nil
+}
+
+// BodyHash names the text of a comment, so that an edit is noticed.
+func BodyHash(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:])
+}
+
+// findComment looks for a comment that an earlier attempt may have made.
+func findComment(ctx context.Context, repository Repository, effect store.Effect, issue int, marker string) (github.Comment, bool, error) {
+	bot, err := repository.Bot(ctx)
+	if err != nil {
+		return github.Comment{}, false, err
+	}
+	// A minute of slack for clocks that differ.
+	comments, err := repository.ListComments(ctx, issue, effect.CreatedAt.Add(-time.Minute))
+	if err != nil {
+		return github.Comment{}, false, err
+	}
+	for _, comment := range comments {
+		if comment.Author.ID == bot.ID && HasMarker(comment.Body, marker) {
+			return comment, true, nil
+		}
+	}
+	return github.Comment{}, false, nil
+}
+
+func (o *Outbox) updateComment(ctx context.Context, repository Repository, payload CommentUpdate) (any, error) {
+	id := payload.CommentID
+	marker := ""
+	if payload.EffectKey != "" {
+		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
+		if err != nil {
+			return nil, err
+		}
+		result, err := resultOf[CommentResult](created)
+		if err != nil {
+			return nil, err
+		}
+		id, marker = result.CommentID, Marker(o.Key, created)
+	}
+	body := report.Cut(StripComments(payload.Body), report.MaxBody-len(marker)-2)
+	if marker != "" {
+		body += "\n" + marker
+	}
+	comment, err := repository.EditComment(ctx, id, body)
+	return CommentResult{CommentID: comment.ID, URL: comment.HTMLURL}, err
+}
+
+func (o *Outbox) react(ctx context.Context, repository Repository, payload Reaction) (any, error) {
+	id := payload.CommentID
+	if payload.EffectKey != "" {
+		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
+		if err != nil {
+			return nil, err
+		}
+		result, err := resultOf[CommentResult](created)
+		if err != nil {
+			return nil, err
+		}
+		id = result.CommentID
+	}
+	react := repository.CreateReaction
+	if payload.CommentKind == CommentReview {
+		react = repository.CreateReviewReaction
+	}
+	reaction, err := react(ctx, id, payload.Content)
+	return struct {
+		ReactionID int64 `json:"reaction_id"`
+	}{reaction.ID}, err
+}
+
+func (o *Outbox) createCheckRun(ctx context.Context, repository Repository, payload CheckRunCreate, reconcile bool, end *store.EffectEnd) (any, error) {
+	note := func(run github.CheckRun) (any, error) {
+		end.Prompt = &store.ApprovalPrompt{ID: payload.ExternalID, CheckRunID: run.ID}
+		return CheckRunResult{CheckRunID: run.ID, URL: run.HTMLURL}, nil
+	}
+	if reconcile {
+		runs, err := repository.ListCheckRunsForRef(ctx, payload.HeadSHA)
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			if run.ExternalID == payload.ExternalID && run.Name == payload.Name {
+				return note(run)
+			}
+		}
+	}
+	run, err := repository.CreateCheckRun(ctx, github.CheckRunRequest{
+		HeadSHA: payload.HeadSHA, Name: payload.Name, ExternalID: payload.ExternalID, DetailsURL: payload.DetailsURL,
+		Status: payload.Status, Conclusion: payload.Conclusion,
+		Title: payload.Title, Summary: payload.Summary, Text: payload.Text, Actions: actions(payload.Actions),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return note(run)
+}
+
+func (o *Outbox) updateCheckRun(ctx context.Context, repository Repository, payload CheckRunUpdate) (any, error) {
+	id := payload.CheckRunID
+	if payload.EffectKey != "" {
+		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
+		if err != nil {
+			return nil, err
+		}
+		result, err := resultOf[CheckRunResult](created)
+		if err != nil {
+			return nil, err
+		}
+		id = result.CheckRunID
+	}
+	run, err := repository.UpdateCheckRun(ctx, id, github.CheckRunRequest{
+		Name: payload.Name, Status: payload.Status, Conclusion: payload.Conclusion,
+		Title: payload.Title, Summary: payload.Summary, Text: payload.Text, Actions: actions(payload.Actions),
+	})
+	return CheckRunResult{CheckRunID: run.ID, URL: run.HTMLURL}, err
+}
+
+func actions(wanted []CheckRunAction) []github.CheckRunAction {
+	made := make([]github.CheckRunAction, len(wanted))
+	for i, action := range wanted {
+		made[i] = github.CheckRunAction(action)
+	}
+	return made
+}
+
+func (o *Outbox) push(ctx context.Context, effect store.Effect, payload Push) (any, error) {
+	approval, err := o.Store.Approval(ctx, payload.ApprovalID)
+	if err != nil {
+		return nil, err
+	}
+	return o.Publisher.Publish(ctx, effect, approval)
+}
+
+// pullRequest opens the pull request of a branch, or updates the open one. It
+// looks first every time, so a repeated effect finds its own.
+func (o *Outbox) pullRequest(ctx context.Context, repository Repository, effect store.Effect, payload PullRequest) (any, error) {
+	request := github.PullRequestRequest{
+		Title: payload.Title, Body: StripComments(payload.Body) + "\n" + Marker(o.Key, effect),
+		Head: payload.Head, Base: payload.Base, Draft: payload.Draft,
+	}
+	pull, found, err := repository.FindPullRequestByHead(ctx, payload.Head)
+	switch {
+	case err != nil:
+		return nil, err
+	case found && pull.State == "open":
+		pull, err = repository.UpdatePullRequest(ctx, pull.Number, request)
+	default:
+		pull, err = repository.CreatePullRequest(ctx, request)
+	}
+	return PullRequestResult{Number: pull.Number, URL: pull.HTMLURL}, err
+}
+
+// resultOf decodes the result of an effect that must be done.
+func resultOf[R any](effect store.Effect) (R, error) {
+	var result R
+	switch effect.State {
+	case store.EffectDone:
+		return result, json.Unmarshal(effect.Result, &result)
+	case store.EffectPending, store.EffectSending:
+		return result, errWait
+	}
+	return result, &Refusal{Reason: fmt.Sprintf("what this refers to was not made: %s", effect.Error)}
+}

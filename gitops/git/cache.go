@@ -1,0 +1,335 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// Options configure a [Cache].
+type Options struct {
+	// Dir is where repositories are kept; it is created when missing.
+	Dir string
+	// Logger receives what was fetched, and how much; nil for silence.
+	Logger *slog.Logger
+	// Limits bound what one repository may cost.
+	Limits Limits
+	// HTTP carries all requests; nil for [http.DefaultTransport].
+	HTTP http.RoundTripper
+}
+
+// A Cache keeps bare repositories at <dir>/<host>/<installation>/<id>.git, by
+// numeric ids, never shared between installations. It is safe for concurrent
+// use, also by several processes on one machine: one fetch at a time runs for
+// one repository, and readers never wait for it.
+type Cache struct {
+	dir       string
+	log       *slog.Logger
+	limits    Limits
+	transport transport.Transport
+
+	mu    sync.Mutex
+	repos map[string]*Repository
+	locks map[string]*sync.Mutex
+}
+
+// NewCache returns a cache in a directory.
+func NewCache(options Options) (*Cache, error) {
+	if options.Dir == "" {
+		return nil, failf(CodeInvalid, nil, "the git cache needs a directory")
+	}
+	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
+		return nil, ioError(err, "the git cache's directory cannot be made")
+	}
+	limits := options.Limits.withDefaults()
+	return &Cache{
+		dir:       options.Dir,
+		log:       cmp.Or(options.Logger, slog.New(slog.DiscardHandler)),
+		limits:    limits,
+		transport: newTransport(cmp.Or[http.RoundTripper](options.HTTP, http.DefaultTransport), limits.FetchBytes),
+		repos:     map[string]*Repository{},
+		locks:     map[string]*sync.Mutex{},
+	}, nil
+}
+
+// Close releases descriptors. Repositories that were handed out stay usable.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, repo := range c.repos {
+		repo.objects.close()
+	}
+	return nil
+}
+
+var hostName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
+
+// path returns the repository's directory, made of numbers and a checked host.
+func (c *Cache) path(remote Remote) (string, error) {
+	host := strings.ToLower(remote.Host)
+	if !hostName.MatchString(host) || strings.Contains(host, "..") {
+		return "", failf(CodeInvalid, nil, "%q is not a host name", clip(remote.Host, 80))
+	}
+	if remote.RepositoryID <= 0 || remote.InstallationID < 0 {
+		return "", failf(CodeInvalid, nil, "the repository has no id")
+	}
+	return filepath.Join(c.dir, strings.ReplaceAll(host, ":", "_"),
+		strconv.FormatInt(remote.InstallationID, 10), strconv.FormatInt(remote.RepositoryID, 10)+".git"), nil
+}
+
+// Repository returns the cached repository, to read what was fetched so far.
+func (c *Cache) Repository(remote Remote) (*Repository, error) {
+	dir, err := c.path(remote)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	repo, ok := c.repos[dir]
+	if !ok {
+		repo = &Repository{
+			objects:   newObjectStore(c.limits.FileBytes, filepath.Join(dir, "objects")),
+			limits:    c.limits,
+			transport: c.transport,
+		}
+		c.repos[dir] = repo
+	}
+	return repo, nil
+}
+
+// Fetch brings a branch up to date and returns its commit. The name is a branch
+// ("main"), a full ref name, or "" for the default branch. Only that commit is
+// asked for, without its history where the server can leave it out; what is
+// here already is not sent again.
+//
+// Errors: [CodeEmpty], [CodeNotFound] (repository or branch), [CodeAuth],
+// [CodeRedirect], [CodeTransport], [CodeTooLarge].
+func (c *Cache) Fetch(ctx context.Context, remote Remote, name string) (commit string, err error) {
+	err = c.exclusively(ctx, remote, func(dir string) error {
+		session, advertised, err := c.upload(ctx, remote)
+		if err != nil {
+			return err
+		}
+		id, err := resolve(advertised, name)
+		if err != nil {
+			return err
+		}
+		commit = id.String()
+		return c.fetch(ctx, dir, session, advertised, id)
+	})
+	return commit, err
+}
+
+// FetchCommit makes sure that a commit is here, by id, also when no branch
+// points to it any more. A server that has dropped the commit gives
+// [CodeNotFound]: the base was force-pushed away and collected.
+func (c *Cache) FetchCommit(ctx context.Context, remote Remote, commit string) error {
+	id, err := parseID(commit)
+	if err != nil {
+		return err
+	}
+	return c.exclusively(ctx, remote, func(dir string) error {
+		if hasTip(dir, id) {
+			return nil
+		}
+		session, advertised, err := c.upload(ctx, remote)
+		if err != nil {
+			return err
+		}
+		err = c.fetch(ctx, dir, session, advertised, id)
+		if code := CodeOf(err); code == CodeTransport || code == CodeEmpty {
+			return failf(CodeNotFound, err, "the commit %s is no longer on the server; it was probably force-pushed away", commit[:12])
+		}
+		return err
+	})
+}
+
+// resolve finds the commit for a branch, a full ref name, or the default branch.
+func resolve(advertised *packp.AdvRefs, name string) (plumbing.Hash, error) {
+	if name == "" || name == "HEAD" {
+		if advertised.Head == nil {
+			return plumbing.ZeroHash, failf(CodeNotFound, nil, "the repository's default branch does not exist; name a branch")
+		}
+		return *advertised.Head, nil
+	}
+	full := name
+	if !strings.HasPrefix(name, "refs/") {
+		if err := ValidateBranch(name); err != nil {
+			return plumbing.ZeroHash, err
+		}
+		full = "refs/heads/" + name
+	}
+	if peeled, ok := advertised.Peeled[full]; ok {
+		return peeled, nil
+	}
+	id, ok := advertised.References[full]
+	if !ok {
+		return plumbing.ZeroHash, failf(CodeNotFound, nil, "the repository has no branch %q (any more)", clip(name, 80))
+	}
+	return id, nil
+}
+
+// fetch brings one commit into dir, unless it is there whole.
+func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, id plumbing.Hash) error {
+	if hasTip(dir, id) {
+		return nil
+	}
+	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(deltaCache))
+	defer store.Close()
+	request, err := c.request(dir, store, advertised, id)
+	if err != nil {
+		return err
+	}
+	response, err := session.UploadPack(ctx, request)
+	if err != nil {
+		return remoteError(ctx, err)
+	}
+	defer response.Close()
+	size := &countingReader{from: packStream(request, response)}
+	if err := packfile.UpdateObjectStorage(store, size); err != nil {
+		return remoteError(ctx, err)
+	}
+	if err := keepShallow(store, response); err != nil {
+		return ioError(err, "the cache cannot be written")
+	}
+	c.log.InfoContext(ctx, "fetched", "commit", id.String(), "bytes", size.n, "shallow", !request.Depth.IsZero())
+	return addTip(dir, id)
+}
+
+// request asks for one commit: alone if the server can, and without what is
+// here already.
+func (c *Cache) request(dir string, store *filesystem.Storage, advertised *packp.AdvRefs, id plumbing.Hash) (*packp.UploadPackRequest, error) {
+	request := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
+	request.Wants = []plumbing.Hash{id}
+	tips, err := listTips(dir)
+	if err != nil {
+		return nil, err
+	}
+	request.Haves = tips
+	if !advertised.Capabilities.Supports(capability.Shallow) {
+		return request, nil
+	}
+	request.Depth = packp.DepthCommits(1)
+	if err := request.Capabilities.Set(capability.Shallow); err != nil {
+		return nil, failf(CodeTransport, err, "the server's capabilities contradict each other")
+	}
+	request.Shallows, err = store.Shallow()
+	if err != nil {
+		return nil, ioError(err, "the cache cannot be read")
+	}
+	return request, nil
+}
+
+// packStream takes the pack out of the server's answer.
+func packStream(request *packp.UploadPackRequest, response io.Reader) io.Reader {
+	switch {
+	case request.Capabilities.Supports(capability.Sideband64k):
+		return sideband.NewDemuxer(sideband.Sideband64k, response)
+	case request.Capabilities.Supports(capability.Sideband):
+		return sideband.NewDemuxer(sideband.Sideband, response)
+	}
+	return response
+}
+
+func keepShallow(store *filesystem.Storage, response *packp.UploadPackResponse) error {
+	if len(response.Shallows) == 0 && len(response.Unshallows) == 0 {
+		return nil
+	}
+	known, err := store.Shallow()
+	if err != nil {
+		return err
+	}
+	set := map[plumbing.Hash]bool{}
+	for _, id := range append(known, response.Shallows...) {
+		set[id] = true
+	}
+	for _, id := range response.Unshallows {
+		delete(set, id)
+	}
+	ids := make([]plumbing.Hash, 0, len(set))
+	for id := range set {
+		ids = append(ids, id)
+	}
+	return store.SetShallow(ids)
+}
+
+type countingReader struct {
+	from io.Reader
+	n    int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.n += int64(n)
+	return n, err
+}
+
+// Tips are commits that were fetched whole. Each is a ref refs/handoff/<id>, so
+// that git's own tools see a proper repository; the file appears last, so a
+// fetch that was cut off is done again.
+
+func tipPath(dir string, id plumbing.Hash) string {
+	return filepath.Join(dir, "refs", "handoff", id.String())
+}
+
+func hasTip(dir string, id plumbing.Hash) bool {
+	_, err := os.Lstat(tipPath(dir, id))
+	return err == nil
+}
+
+func addTip(dir string, id plumbing.Hash) error {
+	name := tipPath(dir, id)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return ioError(err, "the cache cannot be written")
+	}
+	return ioError(writeFile(name, []byte(id.String()+"\n")), "the cache cannot be written")
+}
+
+func listTips(dir string) ([]plumbing.Hash, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, "refs", "handoff"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, ioError(err, "the cache cannot be read")
+	}
+	var ids []plumbing.Hash
+	for _, entry := range entries {
+		if hexID.MatchString(entry.Name()) {
+			ids = append(ids, plumbing.NewHash(entry.Name()))
+		}
+	}
+	return ids, nil
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(name string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(name), ".tmp_")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}

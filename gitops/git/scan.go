@@ -1,0 +1,416 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"golang.org/x/sys/unix"
+)
+
+// A Refusal is something in the tree that can never be part of a commit.
+type Refusal struct {
+	Path string
+	// Reason completes "It cannot be pushed: …".
+	Reason string
+}
+
+// scanner walks the tree once. Everything is reached through descriptors of
+// directories that were opened without following links, so a directory that is
+// swapped for a link meanwhile leads nowhere.
+type scanner struct {
+	w     *Workspace
+	ctx   context.Context
+	began time.Time
+	files int
+	bytes int64
+
+	// differ holds every path whose state is not the manifest's; the zero state
+	// stands for a deleted file.
+	differ  map[string]fileState
+	refused []Refusal
+	// listed, when not nil, receives every file that would be in a commit.
+	listed func(path string)
+}
+
+// scan compares the tree with the manifest.
+func (w *Workspace) scan(ctx context.Context, listed func(string)) (*scanner, error) {
+	fd, err := unix.Open(w.Tree(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, ioError(err, "the workspace's files cannot be listed")
+	}
+	s := &scanner{w: w, ctx: ctx, began: time.Now(), differ: map[string]fileState{}, listed: listed}
+	if err := s.directory(fd, w.manifest, "", 1, nil, false); err != nil {
+		return nil, ioError(err, "the workspace's files cannot be read")
+	}
+	return s, nil
+}
+
+func (s *scanner) refuse(path, reason string) {
+	s.refused = append(s.refused, Refusal{Path: path, Reason: reason})
+}
+
+// directory takes over fd. tracked is nil where the base has no such directory;
+// ignored says that an ancestor is ignored as a whole.
+func (s *scanner) directory(fd int, tracked *directory, prefix string, depth int, above *ignoreRules, ignored bool) error {
+	dir := os.NewFile(uintptr(fd), prefix)
+	defer dir.Close()
+	if err := s.ctx.Err(); err != nil {
+		return context.Cause(s.ctx)
+	}
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	rules := &ignoreRules{above: above, fd: fd, prefix: prefix}
+	found := make(map[string]bool, len(names))
+	for _, name := range names {
+		if name == ".git" {
+			continue // whatever a sandbox puts there is nobody's business
+		}
+		var stat unix.Stat_t
+		if err := unix.Fstatat(fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			if errors.Is(err, unix.ENOENT) {
+				continue
+			}
+			return err
+		}
+		if s.files++; s.files > 4*s.w.repo.limits.Files {
+			return failf(CodeTooLarge, nil, "the workspace holds more than %d files; remove what the task does not need", 4*s.w.repo.limits.Files)
+		}
+		e := entry{fd: fd, name: name, path: prefix + name, stat: &stat, depth: depth, rules: rules, ignored: ignored}
+		if tracked != nil {
+			e.file, e.dir = tracked.files[name], tracked.dirs[name]
+		}
+		stays, err := s.entry(&e)
+		if err != nil {
+			return err
+		}
+		if stays {
+			found[name] = true
+		}
+	}
+	s.deleted(tracked, found, prefix)
+	return nil
+}
+
+// An entry is one name in a directory, with what the manifest has there.
+type entry struct {
+	fd      int
+	name    string
+	path    string
+	stat    *unix.Stat_t
+	depth   int
+	rules   *ignoreRules
+	ignored bool
+	file    *file
+	dir     *directory
+}
+
+// entry looks at one name and says whether what the base has there is still
+// there in some form (a file for a file, a directory for a directory).
+func (s *scanner) entry(e *entry) (bool, error) {
+	if e.stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return s.subdirectory(e)
+	}
+	if e.file == nil {
+		ignored, err := s.isIgnored(e, false)
+		if ignored || err != nil {
+			return false, err
+		}
+		if reason := badComponent(e.name); reason != "" {
+			s.refuse(e.path, reason)
+			return false, nil
+		}
+	}
+	switch e.stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFLNK:
+		return e.file != nil, s.regularOrLink(e)
+	}
+	s.refuse(e.path, "it is a device, a socket or a named pipe")
+	return e.file != nil, nil
+}
+
+func (s *scanner) isIgnored(e *entry, isDir bool) (bool, error) {
+	if e.ignored {
+		return true, nil
+	}
+	return e.rules.match(e.name, isDir)
+}
+
+func (s *scanner) subdirectory(e *entry) (bool, error) {
+	if e.file != nil && e.file.state.mode == filemode.Submodule {
+		return true, s.submodule(e)
+	}
+	ignored := e.ignored
+	if !ignored {
+		var err error
+		if ignored, err = e.rules.match(e.name, true); err != nil {
+			return false, err
+		}
+	}
+	if e.dir == nil && ignored {
+		return false, nil
+	}
+	if reason := badComponent(e.name); reason != "" {
+		s.refuse(e.path, reason)
+		return false, nil
+	}
+	if e.depth >= s.w.repo.limits.Depth {
+		s.refuse(e.path, fmt.Sprintf("it is deeper than %d directories", s.w.repo.limits.Depth))
+		return false, nil
+	}
+	fd, err := s.openAt(e, unix.O_DIRECTORY)
+	if err != nil {
+		return false, err
+	}
+	return e.dir != nil, s.directory(fd, e.dir, e.path+"/", e.depth+1, e.rules, ignored)
+}
+
+// submodule looks whether somebody worked inside a submodule, which we never
+// fill: that work could not be pushed, and must not be lost in silence.
+func (s *scanner) submodule(e *entry) error {
+	fd, err := s.openAt(e, unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	dir := os.NewFile(uintptr(fd), e.path)
+	defer dir.Close()
+	if names, err := dir.Readdirnames(1); err == nil && len(names) > 0 {
+		s.refuse(e.path, "it is a submodule, whose files belong to another repository")
+	}
+	return nil
+}
+
+// openAt opens an entry without following a link; a directory or file that the
+// sandbox closed to its owner is opened up first.
+func (s *scanner) openAt(e *entry, flags int) (int, error) {
+	flags |= unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(e.fd, e.name, flags, 0)
+	if !errors.Is(err, unix.EACCES) {
+		return fd, err
+	}
+	root, err := os.OpenRoot(s.w.Tree())
+	if err != nil {
+		return -1, err
+	}
+	defer root.Close()
+	allowed := fs.FileMode(e.stat.Mode&0o777) | 0o600
+	if flags&unix.O_DIRECTORY != 0 {
+		allowed |= 0o700
+	}
+	if err := root.Chmod(e.path, allowed); err != nil {
+		return -1, err
+	}
+	return unix.Openat(e.fd, e.name, flags, 0)
+}
+
+// regularOrLink compares a file with the manifest, by its stamp where that is
+// enough and by content otherwise.
+func (s *scanner) regularOrLink(e *entry) error {
+	now := stampOf(e.stat)
+	if e.file != nil && e.file.stamp.same(now) && now.settled(s.w.written) {
+		s.list(e.path)
+		return nil
+	}
+	state, ok := s.remembered(e.path, now)
+	if !ok {
+		var err error
+		if state, ok, err = s.read(e, now); err != nil || !ok {
+			return err
+		}
+		s.w.known[e.path] = observation{stamp: now, state: state, read: s.began}
+	}
+	if e.file == nil || e.file.state != state {
+		s.differ[e.path] = state
+		if s.bytes += now.size; s.bytes > s.w.repo.limits.ChangedBytes {
+			return failf(CodeTooLarge, nil, "the changes have more than %d bytes in all; remove or ignore what the task does not need", s.w.repo.limits.ChangedBytes)
+		}
+	}
+	s.list(e.path)
+	return nil
+}
+
+func (s *scanner) list(path string) {
+	if s.listed != nil {
+		s.listed(path)
+	}
+}
+
+// same compares stamps as far as the manifest's format keeps them.
+func (s stamp) same(other stamp) bool {
+	return s.ctime == other.ctime && s.inode == other.inode && uint32(s.size) == uint32(other.size)
+}
+
+func (s *scanner) remembered(path string, now stamp) (fileState, bool) {
+	seen, ok := s.w.known[path]
+	if !ok || seen.stamp != now || !now.settled(seen.read) {
+		return fileState{}, false
+	}
+	return seen.state, true
+}
+
+// read hashes a suspect. It says false when the file is refused.
+func (s *scanner) read(e *entry, now stamp) (fileState, bool, error) {
+	limit := s.w.repo.limits.ChangedFileBytes
+	if e.file != nil {
+		limit = max(limit, e.file.stamp.size) // an untouched large file may look suspect
+	}
+	if now.size > limit {
+		s.refuse(e.path, fmt.Sprintf("it has more than %d bytes", s.w.repo.limits.ChangedFileBytes))
+		return fileState{}, false, nil
+	}
+	if e.file == nil || e.file.state.mode == filemode.Submodule {
+		if reason := badNewName(e.path); reason != "" {
+			s.refuse(e.path, reason)
+			return fileState{}, false, nil
+		}
+	}
+	state, err := s.hash(e, limit)
+	if err != nil {
+		return fileState{}, false, err
+	}
+	unchanged := e.file != nil && e.file.state == state
+	if unchanged {
+		return state, true, nil
+	}
+	if now.size > s.w.repo.limits.ChangedFileBytes {
+		s.refuse(e.path, fmt.Sprintf("it has more than %d bytes", s.w.repo.limits.ChangedFileBytes))
+		return fileState{}, false, nil
+	}
+	if reason := badNewName(e.path); reason != "" {
+		s.refuse(e.path, reason)
+		return fileState{}, false, nil
+	}
+	if state.mode == filemode.Symlink {
+		return state, s.acceptLink(e), nil
+	}
+	return state, true, nil
+}
+
+func (s *scanner) hash(e *entry, limit int64) (fileState, error) {
+	if e.stat.Mode&unix.S_IFMT == unix.S_IFLNK {
+		target, err := readLink(e.fd, e.name)
+		if err != nil {
+			return fileState{}, err
+		}
+		return fileState{filemode.Symlink, plumbing.ComputeHash(plumbing.BlobObject, []byte(target))}, nil
+	}
+	fd, err := s.openAt(e, 0)
+	if err != nil {
+		return fileState{}, err
+	}
+	in := os.NewFile(uintptr(fd), e.path)
+	defer in.Close()
+	content, err := readAll(in, limit)
+	if err != nil {
+		return fileState{}, err
+	}
+	return fileState{modeOf(e.stat.Mode), plumbing.ComputeHash(plumbing.BlobObject, content)}, nil
+}
+
+// readAll reads a file of at most limit bytes; one that grew meanwhile fails.
+func readAll(in *os.File, limit int64) ([]byte, error) {
+	info, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, failf(CodeIO, nil, "%s changed while it was read; is something still running in the workspace?", in.Name())
+	}
+	content := make([]byte, info.Size())
+	n, err := io.ReadFull(in, content)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return content[:n], nil
+}
+
+func readLink(fd int, name string) (string, error) {
+	buffer := make([]byte, maxLinkTarget)
+	n, err := unix.Readlinkat(fd, name, buffer)
+	if err != nil {
+		return "", err
+	}
+	return string(buffer[:n]), nil
+}
+
+// modeOf reduces permissions to the only two that git keeps.
+func modeOf(mode uint32) filemode.FileMode {
+	if mode&0o100 != 0 {
+		return filemode.Executable
+	}
+	return filemode.Regular
+}
+
+// acceptLink refuses a new or changed link that would lead out of the tree, or
+// into .git, on a machine where the branch is checked out.
+func (s *scanner) acceptLink(e *entry) bool {
+	target, err := readLink(e.fd, e.name)
+	if err != nil {
+		s.refuse(e.path, "it is a symlink that cannot be read")
+		return false
+	}
+	if reason := badLink(path.Dir(e.path), target); reason != "" {
+		s.refuse(e.path, reason)
+		return false
+	}
+	if strings.HasPrefix(strings.ToLower(e.name), ".git") {
+		s.refuse(e.path, "git's own files must not be symlinks")
+		return false
+	}
+	return true
+}
+
+// badLink returns why a link in directory dir must not have this target. Only
+// leading ".." are taken: after a name they would depend on what that name is
+// a link to.
+func badLink(dir, target string) string {
+	if target == "" || path.IsAbs(target) {
+		return "it is a symlink to an absolute path"
+	}
+	level := 0
+	if dir != "." {
+		level = strings.Count(dir, "/") + 1
+	}
+	named := false
+	for component := range strings.SplitSeq(target, "/") {
+		switch {
+		case component == "" || component == ".":
+		case component == "..":
+			if level--; named || level < 0 {
+				return "it is a symlink that may lead out of the repository"
+			}
+		case isDotGit(component):
+			return "it is a symlink into .git"
+		default:
+			named = true
+		}
+	}
+	return ""
+}
+
+// deleted records what the manifest has in a directory and the walk has not met.
+func (s *scanner) deleted(tracked *directory, found map[string]bool, prefix string) {
+	if tracked == nil {
+		return
+	}
+	for name := range tracked.files {
+		if !found[name] {
+			s.differ[prefix+name] = fileState{}
+		}
+	}
+	for name, below := range tracked.dirs {
+		if !found[name] {
+			below.each(prefix+name+"/", func(path string, _ *file) { s.differ[path] = fileState{} })
+		}
+	}
+}

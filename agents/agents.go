@@ -213,7 +213,9 @@ type Item struct {
 	Call *ToolCall `json:"call,omitempty"`
 	// IsError marks an output that reports a failure.
 	IsError bool `json:"is_error,omitempty"`
-	// EffectState is "", "done", "done_reconciled" or "unknown" (rule R103).
+	// EffectState is what became of a call, "" for an item that is no output:
+	// done, failed, done_reconciled (found to have happened after a crash),
+	// unknown (it may or may not have happened) or not_run.
 	EffectState string `json:"effect_state,omitempty"`
 	// From and To are set for handoffs.
 	From string `json:"from,omitempty"`

@@ -27,6 +27,8 @@ const (
 	CodeToolTimeout     Code = "TOOL_TIMEOUT"
 	CodeGuardrailInput  Code = "GUARDRAIL_INPUT"
 	CodeGuardrailOutput Code = "GUARDRAIL_OUTPUT"
+	// CodeAgent is an agent's definition that cannot be used as it is.
+	CodeAgent Code = "AGENT_ERROR"
 )
 
 // The kinds of [CodeLLM], in [Error.Kind].

@@ -82,6 +82,8 @@ type Call struct {
 	Args json.RawMessage
 	// Approval is the id of the approval that allowed the call, if one did.
 	Approval string
+	// Variables are the session's, to be read only.
+	Variables Variables
 }
 
 // An Intent is what is recorded before a call runs, so that its end can be

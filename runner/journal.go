@@ -58,6 +58,10 @@ type Batch struct {
 	Variables agents.Variables
 	// Usage is added to the session's usage; its entries go to the ledger.
 	Usage agents.Usage
+	// TakeMessages are the ids of the waiting messages that the batch's
+	// input.added records hold: the store marks them taken in the same
+	// transaction, so that a message is read exactly once.
+	TakeMessages []string
 }
 
 // A Checkpoint is the workspace as base commit plus changed files, enough to

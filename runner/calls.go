@@ -1,0 +1,416 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"handoff/agents"
+)
+
+// A job is one call on its way to its outcome.
+type job struct {
+	call *CallState
+	tool agents.Tool
+	use  agents.Call
+	// outcome is set when the call is settled without running.
+	outcome *ToolOutcome
+	// ask is set when a maintainer must be asked, waits when one was.
+	ask   *approvalRequested
+	waits bool
+	// agent is set for calls of agents; thread is then the nested run's.
+	agent  string
+	thread string
+	input  string
+}
+
+// parallel says whether the job may run beside others: it touches nothing.
+func (j *job) parallel() bool {
+	return j.outcome != nil || j.agent == "" && effectOf(j.tool) == agents.EffectNone
+}
+
+func effectOf(tool agents.Tool) agents.Effect {
+	if tool.Effects != nil {
+		return agents.EffectExternal
+	}
+	return cmp.Or(tool.Effect, agents.EffectNone)
+}
+
+// runCalls settles the calls of the pending turn, handoffs apart. Neighbours
+// without effect run at once; a call with an effect waits for those before it
+// and those after it wait for it (rule R20). It says whether any call waits
+// for a decision; the others of the turn have then run (rule R92).
+func (l *loop) runCalls(ctx context.Context, run *RunState, agent agents.Agent) (waiting bool, err error) {
+	var group []*job
+	var asks []draft
+	for _, call := range run.Pending.Calls {
+		if call.Outcome != nil || call.Name == HandoffTool {
+			continue
+		}
+		job, err := l.prepare(ctx, run, agent, call)
+		switch {
+		case err != nil:
+			return false, err
+		case job.ask != nil:
+			asks = append(asks, draft{run: run, kind: RecordApprovalRequested, payload: *job.ask})
+			waiting = true
+		case job.waits:
+			waiting = true
+		case job.parallel():
+			group = append(group, job)
+		default:
+			if err := l.runGroup(ctx, run, group); err != nil {
+				return false, err
+			}
+			group = nil
+			waits, err := l.runAlone(ctx, run, job)
+			if err != nil {
+				return false, err
+			}
+			waiting = waiting || waits
+		}
+	}
+	if err := l.runGroup(ctx, run, group); err != nil {
+		return false, err
+	}
+	l.later = append(l.later, asks...)
+	if waiting && run.Paused == pausedApproval {
+		err = l.append(ctx, Batch{})
+	}
+	return waiting, err
+}
+
+// runGroup runs jobs without effect, a few at once, and records each outcome
+// as it comes. The first that raises cancels the others.
+func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make(chan performed, len(jobs))
+	go l.performAll(ctx, jobs, results)
+	var raised error
+	for batch := collect(results); len(batch) > 0; batch = collect(results) {
+		drafts := make([]draft, 0, len(batch))
+		for _, done := range batch {
+			if done.started {
+				drafts = append(drafts, outcomeDraft(run, done.outcome))
+			}
+			if done.raised != nil && raised == nil && ctx.Err() == nil {
+				raised = done.raised
+				cancel(errSibling)
+			}
+		}
+		if err := l.append(ctx, Batch{}, drafts...); err != nil {
+			cancel(err)
+			for range results { // wait: nothing may run once the loop has gone
+			}
+			return err
+		}
+	}
+	return cmp.Or(raised, ctx.Err())
+}
+
+// errSibling cancels the other calls of a turn when one raised.
+var errSibling = errors.New("another call of the turn failed")
+
+func (l *loop) performAll(ctx context.Context, jobs []*job, results chan<- performed) {
+	var group errgroup.Group
+	group.SetLimit(l.config.MaxToolConcurrency)
+	for _, job := range jobs {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				results <- performed{} // never started
+				return nil
+			}
+			results <- l.perform(ctx, job)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	close(results)
+}
+
+// collect waits for a result and takes those that are there as well, so that
+// they are recorded in one append.
+func collect(results <-chan performed) []performed {
+	first, ok := <-results
+	if !ok {
+		return nil
+	}
+	batch := []performed{first}
+	for {
+		select {
+		case next, ok := <-results:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+}
+
+// runAlone runs a call with an effect, or of an agent. It says whether the
+// call waits.
+func (l *loop) runAlone(ctx context.Context, run *RunState, job *job) (waits bool, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case job.agent != "":
+		return l.runNested(ctx, run, job)
+	case job.call.Intent != nil:
+		done, err := l.recover(ctx, run, job)
+		if err != nil || done {
+			return job.waits, err
+		}
+	default:
+		started, err := l.intend(ctx, run, job)
+		if err != nil || !started {
+			return false, err
+		}
+	}
+	if job.call.Outbox {
+		return false, l.await(ctx, run, job)
+	}
+	done := l.perform(ctx, job)
+	if !done.started {
+		return false, ctx.Err()
+	}
+	return false, l.record(ctx, run, job, done)
+}
+
+// intend records that the call is about to run. It says whether it may.
+func (l *loop) intend(ctx context.Context, run *RunState, job *job) (bool, error) {
+	intent, batch := toolIntent{Call: job.call.Key}, Batch{}
+	var err error
+	if job.tool.Prepare != nil {
+		intent.Intent, err = job.tool.Prepare(ctx, job.use)
+	}
+	if err == nil && job.tool.Effects != nil {
+		intent.Outbox = true
+		batch.Effects, err = l.effects(ctx, job)
+	}
+	if err != nil {
+		refused := l.refusal(job.call, l.errorText(err))
+		if err := l.append(ctx, Batch{}, outcomeDraft(run, *refused)); err != nil {
+			return false, err
+		}
+		return false, raise(job, err)
+	}
+	return true, l.append(ctx, batch, draft{run: run, kind: RecordToolIntent, payload: intent})
+}
+
+func (l *loop) effects(ctx context.Context, job *job) ([]agents.EffectRequest, error) {
+	if l.Hooks.Effects == nil {
+		return nil, errors.New("nothing outside can be changed from here")
+	}
+	return job.tool.Effects(ctx, job.use)
+}
+
+// await waits for the outbox, whose own record of the outcome is read back. An
+// outbox that leaves the record to us gets it written.
+func (l *loop) await(ctx context.Context, run *RunState, job *job) error {
+	if l.Hooks.Effects == nil {
+		return errors.New("this run was started with an outbox and cannot go on without one")
+	}
+	result, state, err := l.Hooks.Effects.Await(ctx, job.call.Key)
+	if err != nil {
+		return fmt.Errorf("wait for the outbox: %w", err)
+	}
+	if err := l.reload(ctx); err != nil || job.call.Outcome != nil {
+		return err
+	}
+	return l.record(ctx, run, job, performed{started: true, outcome: l.outcomeOf(job, result, state, 0)})
+}
+
+// record appends the outcome of a call with an effect, with the workspace as
+// the call left it.
+func (l *loop) record(ctx context.Context, run *RunState, job *job, done performed) error {
+	batch := Batch{Variables: done.outcome.Variables}
+	if effectOf(job.tool) == agents.EffectWorkspace && l.Hooks.Workspace != nil {
+		// The call has run: its files are recorded even if the work was cancelled.
+		checkpoint, err := l.Hooks.Workspace.Snapshot(context.WithoutCancel(ctx))
+		if err != nil {
+			return fmt.Errorf("record the workspace: %w", err)
+		}
+		if checkpoint != nil {
+			batch.Checkpoint, done.outcome.Tree = checkpoint, checkpoint.Tree
+		}
+	}
+	if err := l.append(ctx, batch, outcomeDraft(run, done.outcome)); err != nil {
+		return err
+	}
+	return done.raised
+}
+
+// performed is what became of a job that was tried.
+type performed struct {
+	// started is false for a job that never ran, and for one that was cut
+	// short because the process stops: it is settled when the run goes on.
+	started bool
+	outcome ToolOutcome
+	// raised is the error that ends the run (rule R24), nil for none.
+	raised error
+}
+
+// perform runs a tool within its time. It is called from several goroutines
+// and touches no state of the loop.
+func (l *loop) perform(ctx context.Context, job *job) performed {
+	if job.outcome != nil {
+		return performed{started: true, outcome: *job.outcome}
+	}
+	limit := cmp.Or(job.tool.Timeout, l.config.ToolTimeout)
+	work, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
+	defer cancel()
+	start := time.Now()
+	result, err := runTool(work, job)
+	took := time.Since(start)
+	if err == nil {
+		return performed{started: true, outcome: l.outcomeOf(job, result, EffectDone, took)}
+	}
+	failed := ToolOutcome{CallKey: job.call.Key, IsError: true, Effect: EffectFailed, Millis: took.Milliseconds()}
+	raised := raise(job, err)
+	switch {
+	case ctx.Err() != nil && stopping(ctx) == nil && !errors.Is(context.Cause(ctx), errSibling):
+		return performed{}
+	case ctx.Err() != nil:
+		failed.Output, failed.Effect = "Cancelled while it ran.", unknownUnlessNone(job)
+	case errors.Is(context.Cause(work), errToolTime):
+		failed.Output, failed.Effect = fmt.Sprintf("The call timed out after %s and was stopped.", limit), unknownUnlessNone(job)
+		if raised != nil {
+			raised = &agents.Error{Code: agents.CodeToolTimeout, Err: err, Message: fmt.Sprintf("The tool %s timed out after %s.", job.call.Name, limit)}
+		}
+	default:
+		failed.Output, failed.Full = cut(l.redact(l.errorText(err)), l.config.OutputCap)
+	}
+	return performed{started: true, outcome: failed, raised: raised}
+}
+
+var errToolTime = errors.New("the tool's time is used up")
+
+func unknownUnlessNone(job *job) string {
+	if effectOf(job.tool) == agents.EffectNone {
+		return EffectFailed
+	}
+	return EffectUnknown
+}
+
+// stopGrace is how long a tool may take to notice that its time is over,
+// before it is left behind.
+const stopGrace = 10 * time.Second
+
+// runTool calls the tool. A panic is an error of the tool; a tool that does
+// not notice its context's end is left behind after a grace period.
+func runTool(ctx context.Context, job *job) (agents.Result, error) {
+	type end struct {
+		result agents.Result
+		err    error
+	}
+	if job.tool.Run == nil {
+		return agents.Result{}, fmt.Errorf("the tool %s cannot be run here", job.call.Name)
+	}
+	ended := make(chan end, 1)
+	go func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				ended <- end{err: fmt.Errorf("the tool failed inside: %v", cause)}
+			}
+		}()
+		result, err := job.tool.Run(ctx, job.use)
+		ended <- end{result, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.result, e.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case e := <-ended:
+		return e.result, e.err
+	case <-grace.C:
+		return agents.Result{}, ctx.Err()
+	}
+}
+
+// raise returns the error that ends the run when the tool's policy says so.
+func raise(job *job, err error) error {
+	if !job.tool.RaiseErrors {
+		return nil
+	}
+	return &agents.Error{Code: agents.CodeToolError, Err: err,
+		Message: fmt.Sprintf("The tool %s failed: %v.", job.call.Name, strings.TrimSuffix(err.Error(), "."))}
+}
+
+// errorText is what a model reads about a tool's error.
+func (l *loop) errorText(err error) string {
+	return l.redact(err.Error())
+}
+
+// outcomeOf makes the outcome of a result: redacted, cut to the cap and with
+// variables that are plain scalars only.
+func (l *loop) outcomeOf(job *job, result agents.Result, state string, took time.Duration) ToolOutcome {
+	outcome := ToolOutcome{
+		CallKey: job.call.Key, IsError: result.IsError, Effect: state,
+		Summary: l.redact(result.Summary), Variables: result.Variables, Millis: took.Milliseconds(),
+	}
+	if result.IsError && state == EffectDone {
+		outcome.Effect = EffectFailed
+	}
+	outcome.Output, outcome.Full = cut(l.redact(result.Output), l.config.OutputCap)
+	if name := notScalar(result.Variables); name != "" {
+		outcome.Variables, outcome.IsError = nil, true
+		outcome.Output = fmt.Sprintf("The tool set the variable %s to something that is not a short line of text; nothing was set.\n%s", name, outcome.Output)
+	}
+	return outcome
+}
+
+// variableLimit is the longest value of a variable in bytes: enough for a
+// plan in JSON.
+const variableLimit = 16 << 10
+
+// notScalar returns the name of a variable that is none: variables go into
+// instructions, so they must not carry an agent's free text.
+func notScalar(variables agents.Variables) string {
+	for name, value := range variables {
+		if len(value) > variableLimit || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) || variable.FindString("{{."+name+"}}") == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// refusal is the outcome of a call that does not run.
+func (l *loop) refusal(call *CallState, text string) *ToolOutcome {
+	return &ToolOutcome{CallKey: call.Key, IsError: true, Effect: EffectNotRun, Output: text}
+}
+
+// arguments returns the call's arguments as JSON; no text means no arguments.
+func arguments(call *CallState) json.RawMessage {
+	if strings.TrimSpace(call.Arguments) == "" {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(call.Arguments)
+}
+
+// validate checks a value against a schema and returns the faults only.
+func validate(schema, value json.RawMessage) error {
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object"}`)
+	}
+	err := agents.Validate(schema, value)
+	if cause, ok := errors.AsType[*agents.InvalidArgs](err); ok {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"strings"
+
+	"handoff/agents"
+)
+
+// compactIfLong replaces the beginning of a history that has grown past the
+// limit by a summary, which the agent's own model writes (rule R112). The
+// journal keeps everything; only the view changes.
+func (l *loop) compactIfLong(ctx context.Context, run *RunState, agent agents.Agent) error {
+	if l.view(run).size < l.config.CompactAt {
+		return nil
+	}
+	return l.compact(ctx, run, agent)
+}
+
+// compact asks for the summary. A history that has nothing to leave out stays
+// as it is: the model will say so if it is too long.
+func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent) error {
+	shown := l.view(run).shown()
+	prefix := compactable(shown, l.config.CompactAt/2)
+	if prefix == 0 {
+		return nil
+	}
+	text := &agents.Message{Role: agents.RoleUser, Content: transcript(shown[:prefix])}
+	request := agents.Request{
+		Model: agent.Model, Session: l.Session, Agent: agent.ID, Turn: run.Turn + 1,
+		Messages: []*agents.Message{{Role: agents.RoleSystem, Content: prompt("compaction", nil)}, text},
+	}
+	err := l.append(ctx, Batch{Usage: run.lost()}, draft{run: run, kind: RecordModelRequest, payload: modelRequest{
+		Agent: agent.ID, Turn: request.Turn, Purpose: "compaction", Model: agent.Model.ID, Estimate: int64(len(text.Content))/bytesPerToken + 1,
+	}})
+	if err != nil {
+		return err
+	}
+	response, err := l.Model.Respond(ctx, request)
+	if err != nil {
+		return err
+	}
+	for i := range response.Usage.Entries {
+		response.Usage.Entries[i].Agent = agent.ID
+	}
+	summary := strings.TrimSpace(l.redact(response.Text))
+	if summary == "" {
+		summary = "(The model wrote no summary. Read again what you need.)"
+	}
+	return l.append(ctx, Batch{Usage: response.Usage}, draft{run: run, kind: RecordCompactionAdded, payload: compactionAdded{
+		Summary: summary, Upto: shown[prefix].Seq - 1, Usage: response.Usage,
+	}})
+}
+
+// compactable returns how many items of the view may be replaced: all but the
+// last turns, which together are no longer than the tail, and at least the
+// last one. Calls and their outputs stay together. It returns 0 when nothing
+// but summaries and the person's words stands before them.
+func compactable(items []agents.Item, tail int) int {
+	end, size := 0, 0
+	for i := len(items) - 1; i > 0; i-- {
+		size += len(items[i].Text)
+		if isCall(items[i]) {
+			size += len(items[i].Call.Arguments)
+		}
+		startsTurn := isResponse(items[i]) && items[i-1].Seq != items[i].Seq
+		if !startsTurn {
+			continue
+		}
+		if end > 0 && size > tail {
+			break
+		}
+		end = i
+	}
+	for _, item := range items[:end] {
+		if isResponse(item) || item.Kind == nestedKind {
+			return end
+		}
+	}
+	return 0
+}

@@ -1,0 +1,296 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"handoff/agents"
+)
+
+// A view is what the model of a run sees of its thread. It grows with the
+// thread and is made anew only where the past changes: at a handoff with a
+// filter or a nested history, and at a compaction. Messages are kept by what
+// they say, so that each is encoded once and the beginning of consecutive
+// requests stays the same, byte for byte.
+type view struct {
+	loop     *loop
+	run      *RunState
+	thread   *Thread
+	items    int // of the thread that the messages cover
+	marks    int
+	messages []*agents.Message
+	size     int // of the messages, in bytes
+	cache    map[messageKey]*agents.Message
+	prompt   *agents.Message
+}
+
+// A messageKey names a message: the record that it comes from and, for a
+// tool's output, the call.
+type messageKey struct {
+	seq  int64
+	call string
+	nest bool
+}
+
+// view returns the run's view, up to date.
+func (l *loop) view(run *RunState) *view {
+	v := l.views[run.ID]
+	if v == nil {
+		v = &view{loop: l, run: run, thread: l.state.thread(run.Thread), marks: -1, cache: map[messageKey]*agents.Message{}}
+		l.views[run.ID] = v
+	}
+	if v.marks != len(v.thread.marks) {
+		v.messages, v.size, v.items, v.marks = nil, 0, 0, len(v.thread.marks)
+		v.add(v.shown())
+	} else {
+		v.add(v.thread.Items[v.items:])
+	}
+	v.items = len(v.thread.Items)
+	return v
+}
+
+// system returns the system prompt as a message, the same one as long as the
+// text is the same.
+func (v *view) system(text string) *agents.Message {
+	if v.prompt == nil || v.prompt.Content != text {
+		v.prompt = &agents.Message{Role: agents.RoleSystem, Content: text}
+	}
+	return v.prompt
+}
+
+// bytesPerToken is the usual guess for English text and code.
+const bytesPerToken = 4
+
+// estimate guesses the number of input tokens of the next request.
+func (v *view) estimate(system *agents.Message) int64 {
+	return int64(v.size+len(system.Content))/bytesPerToken + 1
+}
+
+// shown applies the marks to the thread's items.
+func (v *view) shown() []agents.Item {
+	var shown []agents.Item
+	items, next, limited := v.thread.Items, 0, false
+	take := func(upto int) {
+		if !limited && upto >= v.run.first {
+			shown = append(shown, items[next:v.run.first]...)
+			next, limited = v.run.first, true
+			shown = lastItems(shown, v.loop.config.HistoryLimit)
+		}
+		shown = append(shown, items[next:upto]...)
+		next = upto
+	}
+	for _, m := range v.thread.marks {
+		take(m.at)
+		switch m.kind {
+		case markFilter:
+			shown = v.filtered(m, shown)
+		case markNest:
+			shown = nested(shown)
+		case markCompaction:
+			shown = compacted(shown, items[m.at], m.upto)
+			next = m.at + 1
+		}
+	}
+	take(len(items))
+	return shown
+}
+
+// lastItems keeps the last n items of earlier runs. What that separates, a
+// call from its output, is dropped when messages are made (rule R111).
+func lastItems(items []agents.Item, n int) []agents.Item {
+	return items[max(len(items)-n, 0):]
+}
+
+// filtered gives the items to the filter of the handoff, as it is now; a crew
+// that lost it shows everything.
+func (v *view) filtered(m mark, shown []agents.Item) []agents.Item {
+	for _, handoff := range v.loop.Crew[m.from].Handoffs {
+		if handoff.Target == m.to && handoff.Filter != nil {
+			return handoff.Filter(slices.Clone(shown))
+		}
+	}
+	return shown
+}
+
+// nestedKind marks an item that stands for a transcript. It never leaves the
+// view.
+const nestedKind agents.ItemKind = "nested"
+
+// nested replaces items by one transcript. A transcript among them is taken
+// apart, so that none is ever inside another (rule R56).
+func nested(items []agents.Item) []agents.Item {
+	if len(items) == 0 {
+		return nil
+	}
+	last := items[len(items)-1]
+	return []agents.Item{{Seq: last.Seq, Kind: nestedKind, Time: last.Time, Text: transcript(items)}}
+}
+
+// transcript writes items as text.
+func transcript(items []agents.Item) string {
+	var lines []string
+	for _, item := range items {
+		text := strings.NewReplacer("<conversation_history>", "<conversation history>", "</conversation_history>", "</conversation history>").Replace(item.Text)
+		switch item.Kind {
+		case nestedKind:
+			lines = append(lines, item.Text)
+		case agents.KindUserMessage:
+			lines = append(lines, "user: "+text)
+		case agents.KindMessageOutput:
+			lines = append(lines, item.Agent+": "+text)
+		case agents.KindToolCall, agents.KindHandoffCall:
+			lines = append(lines, fmt.Sprintf("%s calls %s %s", item.Agent, item.Call.Name, item.Call.Arguments))
+		case agents.KindToolCallOutput, agents.KindHandoffOutput:
+			lines = append(lines, fmt.Sprintf("output of %s: %s", item.Call.Name, text))
+		case agents.KindSystemNote, agents.KindCompaction:
+			lines = append(lines, text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// compacted replaces the items up to a seq by the summary, but keeps the last
+// thing that a person said.
+func compacted(items []agents.Item, summary agents.Item, upto int64) []agents.Item {
+	kept := []agents.Item{summary}
+	var asked *agents.Item
+	var rest []agents.Item
+	for i, item := range items {
+		switch {
+		case item.Seq > upto:
+			rest = append(rest, item)
+		case item.Kind == agents.KindUserMessage:
+			asked = &items[i]
+		}
+	}
+	if asked != nil {
+		kept = append(kept, *asked)
+	}
+	return append(kept, rest...)
+}
+
+// add makes messages of items. It repairs what a filter or a limit tore apart:
+// outputs follow their calls at once, calls without an output and outputs
+// without a call are left out (rule R5).
+func (v *view) add(items []agents.Item) {
+	outputs := map[string]agents.Item{}
+	for _, item := range items {
+		if isOutput(item) {
+			outputs[item.Call.Key] = item
+		}
+	}
+	for i := 0; i < len(items); {
+		item := items[i]
+		if !isResponse(item) {
+			if message := v.plain(item); message != nil {
+				v.push(message)
+			}
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(items) && items[end].Seq == item.Seq && isResponse(items[end]) {
+			end++
+		}
+		v.addResponse(items[i:end], outputs)
+		i = end
+	}
+}
+
+func isOutput(item agents.Item) bool {
+	return item.Call != nil && (item.Kind == agents.KindToolCallOutput || item.Kind == agents.KindHandoffOutput)
+}
+
+func isCall(item agents.Item) bool {
+	return item.Call != nil && (item.Kind == agents.KindToolCall || item.Kind == agents.KindHandoffCall)
+}
+
+func isResponse(item agents.Item) bool {
+	return item.Kind == agents.KindMessageOutput || isCall(item)
+}
+
+// plain makes a message of an item that stands for itself, nil for one that
+// models do not see.
+func (v *view) plain(item agents.Item) *agents.Message {
+	role, text := agents.RoleSystem, item.Text
+	switch item.Kind {
+	case agents.KindUserMessage:
+		role = agents.RoleUser
+	case agents.KindSystemNote:
+	case agents.KindCompaction:
+		text = prompt("summary", agents.Variables{"boundary": v.loop.state.Boundary, "summary": v.loop.unmarked(item.Text)})
+	case nestedKind:
+		role, text = agents.RoleUser, prompt("history", agents.Variables{"transcript": item.Text})
+	default:
+		return nil
+	}
+	return v.message(messageKey{seq: item.Seq, nest: item.Kind == nestedKind}, &agents.Message{Role: role, Content: text})
+}
+
+// message returns the kept message that says the same as the made one.
+func (v *view) message(key messageKey, made *agents.Message) *agents.Message {
+	if kept := v.cache[key]; kept != nil && kept.Content == made.Content && len(kept.ToolCalls) == len(made.ToolCalls) {
+		return kept
+	}
+	v.cache[key] = made
+	return made
+}
+
+// addResponse makes an assistant's message of its items, followed by the
+// outputs of its calls.
+func (v *view) addResponse(items []agents.Item, outputs map[string]agents.Item) {
+	made := &agents.Message{Role: agents.RoleAssistant}
+	var answers []agents.Item
+	whole := 0
+	for _, item := range items {
+		if !isCall(item) {
+			made.Content = item.Text
+			whole++
+			continue
+		}
+		output, answered := outputs[item.Call.Key]
+		if !answered {
+			continue
+		}
+		whole++
+		call := *item.Call
+		call.Arguments = replayable(call.Arguments)
+		made.ToolCalls = append(made.ToolCalls, call)
+		answers = append(answers, output)
+	}
+	if made.Content == "" && len(made.ToolCalls) == 0 {
+		return
+	}
+	if info := v.thread.responses[items[0].Seq]; info != nil && info.items == whole {
+		made.Raw, made.Provider = info.raw, info.provider
+	}
+	v.push(v.message(messageKey{seq: items[0].Seq}, made))
+	for _, output := range answers {
+		text := output.Text
+		if text == "" {
+			text = "(no output)"
+		}
+		v.push(v.message(messageKey{seq: output.Seq, call: output.Call.Key}, &agents.Message{
+			Role: agents.RoleTool, Content: text, ToolCallID: output.Call.ID,
+		}))
+	}
+}
+
+// replayable makes arguments that are no JSON object into one. Some providers
+// refuse a whole history for one bad call in it; the call's output says what
+// was wrong.
+func replayable(arguments string) string {
+	if isObject(arguments) {
+		return arguments
+	}
+	return "{}"
+}
+
+func (v *view) push(message *agents.Message) {
+	v.messages = append(v.messages, message)
+	v.size += len(message.Content)
+	for _, call := range message.ToolCalls {
+		v.size += len(call.Name) + len(call.Arguments)
+	}
+}

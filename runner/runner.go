@@ -1,0 +1,308 @@
+// Package runner is the agent loop: it asks the active agent's model, runs the
+// tools that the model calls, and decides what comes next, until there is an
+// answer, a limit is reached or a maintainer has to decide.
+//
+// The idea is that a session is its journal. Everything that happens is a
+// [Record], appended before it is acted on, and everything that is known, who
+// is active, what the history says, which calls are open, what was spent, is
+// computed from the records by [Fold]. There is no other state: [Run] loads
+// the journal, folds it and goes on from wherever that leads. The same code
+// therefore starts a session, continues it after an approval and recovers it
+// after a crash.
+//
+// One turn goes like this. Between turns the runner takes waiting messages,
+// warns of budgets that run out, shortens a history that has grown too long,
+// and checks the limits. It records model.request, asks the model and records
+// model.response. Then it settles every call of the response: calls without
+// effect run in parallel, those that touch the workspace or the world one at
+// a time in call order, each after its tool.intent; calls that need approval
+// wait; each end is a tool.outcome. When all are settled the turn leads to a
+// [NextStep], in this order of precedence: an interruption, a handoff, what
+// the agent's tool use behaviour says, a final output, another turn.
+//
+// What a crash leaves half done is settled by rule, never guessed: a response
+// that was recorded is not asked for again; a call with an intent and no
+// outcome is looked up where that is possible, run again where that is
+// harmless, and reported to the model as unknown where neither holds.
+//
+// It promises: every call id that a model sent is answered by exactly one
+// output before anything else follows; one terminal record per run; at most
+// one effect per call key; the active agent and the handoff's note change in
+// one append; nothing happens after the lease was lost ([ErrFenced]).
+//
+// The package imports no room but agents. What it needs of others it states
+// as small interfaces: [Journal], [Effects], [Workspace]. An implementation
+// of Journal proves itself with [TestJournal].
+package runner
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"handoff/agents"
+)
+
+// Run takes a session as far as it goes. It folds the journal and continues an
+// open run, or opens one with request.Input; without either it returns the
+// last run's outcome.
+//
+// An error means that the run could not be worked on: the lease is lost
+// ([ErrFenced], nothing may be done any more), ctx ended, or the journal
+// cannot be read or written. The run itself is then as open as before and the
+// next Run continues it. Everything that ends a run, limits and failing models
+// included, is an [Outcome] without an error.
+//
+// When ctx ends with a cause whose code is CANCELLED, the run ends as well:
+// calls in flight are closed as unknown. With any other cause it is left open.
+//
+// Run must not be called twice at the same time for one session.
+func Run(ctx context.Context, request RunRequest) (Outcome, error) {
+	l, err := load(ctx, request)
+	if err != nil {
+		return Outcome{}, err
+	}
+	run, err := l.open(ctx)
+	if err != nil || run == nil {
+		return Outcome{State: l.state}, err
+	}
+	if !run.Ended {
+		l.activeBefore = run.Active
+		work, cancel := l.withDeadline(ctx, run)
+		defer cancel()
+		if err := l.drive(work, run); err != nil {
+			return Outcome{State: l.state}, err
+		}
+	}
+	return l.outcome(run), nil
+}
+
+// A loop is one call of [Run]. Only the goroutine of Run touches it, except
+// for events, which have a lock.
+type loop struct {
+	RunRequest
+	config  RunConfig
+	state   *State
+	started time.Time
+	// activeBefore is the root run's active time before this call of Run.
+	activeBefore time.Duration
+	// later holds records that nothing depends on until the next append, so
+	// that a turn costs fewer of them.
+	later  []draft
+	views  map[string]*view
+	offers map[string][]agents.ToolSpec
+	// stopped says that a soft stop was carried out.
+	stopped bool
+
+	events sync.Mutex
+}
+
+// A draft is a record before it has a number.
+type draft struct {
+	run     *RunState
+	id      string // of the run, when it does not exist yet
+	parent  string
+	kind    RecordKind
+	payload any
+}
+
+func load(ctx context.Context, request RunRequest) (*loop, error) {
+	records, err := request.Journal.Load(ctx, 1)
+	if err != nil {
+		return nil, fmt.Errorf("load the journal: %w", err)
+	}
+	state, err := Fold(records)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	return &loop{
+		RunRequest: request, config: request.Config.withDefaults(), state: state,
+		started: time.Now(), views: map[string]*view{}, offers: map[string][]agents.ToolSpec{},
+	}, nil
+}
+
+// open returns the run to work on: the open one, a new one for a new input, or
+// the last one. It returns nil when the session has none.
+func (l *loop) open(ctx context.Context) (*RunState, error) {
+	last := l.state.Runs[l.state.Root]
+	known := l.Input.ID != "" && l.state.Has(l.Input.ID)
+	fresh := l.Input.Text != "" && !known
+	switch {
+	case last != nil && !last.Ended:
+		if fresh && l.Input.ID != "" {
+			return last, l.addInputs(ctx, last, []Input{l.Input})
+		}
+		return last, nil
+	case fresh:
+		return l.create(ctx)
+	}
+	return last, nil
+}
+
+// create opens a root run with the request's input.
+func (l *loop) create(ctx context.Context) (*RunState, error) {
+	agent := cmp.Or(l.Start, l.state.ActiveAgent)
+	if _, ok := l.Crew[agent]; !ok {
+		return nil, fmt.Errorf("the crew has no agent %q to start with", agent)
+	}
+	created := runCreated{Agent: agent, Task: l.redact(cmp.Or(l.Input.Task, l.Input.Text)), Variables: l.Variables}
+	if l.state.Boundary == "" {
+		created.Boundary = rand.Text()
+	}
+	id := "r" + strconv.Itoa(l.state.roots+1)
+	batch := Batch{ActiveAgent: agent, Variables: l.Variables, TakeMessages: messageIDs([]Input{l.Input})}
+	err := l.append(ctx, batch,
+		draft{id: id, kind: RecordRunCreated, payload: created},
+		draft{id: id, kind: RecordInputAdded, payload: l.inputRecord(l.Input)})
+	return l.state.Runs[id], err
+}
+
+func (l *loop) inputRecord(input Input) inputAdded {
+	return inputAdded{ID: cmp.Or(input.ID, input.Message), Author: input.Author, Text: l.redact(input.Text)}
+}
+
+func (l *loop) addInputs(ctx context.Context, run *RunState, inputs []Input) error {
+	drafts := make([]draft, 0, len(inputs))
+	for _, input := range inputs {
+		drafts = append(drafts, draft{run: run, kind: RecordInputAdded, payload: l.inputRecord(input)})
+	}
+	return l.append(ctx, Batch{TakeMessages: messageIDs(inputs)}, drafts...)
+}
+
+func messageIDs(inputs []Input) []string {
+	var ids []string
+	for _, input := range inputs {
+		if input.Message != "" {
+			ids = append(ids, input.Message)
+		}
+	}
+	return ids
+}
+
+// appendTimeout bounds one append. It is the time to live of a lease: whoever
+// waits longer has lost it.
+const appendTimeout = 15 * time.Second
+
+// append writes the drafts, after those that waited, in one transaction, and
+// applies them. When others have written in between (a decision, an outcome of
+// the outbox) their records are read and applied first.
+func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
+	drafts = append(l.later, drafts...)
+	l.later = nil
+	if len(drafts) == 0 {
+		return nil
+	}
+	for _, d := range drafts {
+		id, parent := d.id, d.parent
+		if d.run != nil {
+			id, parent = d.run.ID, d.run.Parent
+		}
+		record, err := newRecord(id, parent, d.kind, d.payload)
+		if err != nil {
+			return err
+		}
+		batch.Records = append(batch.Records, record)
+	}
+	// What has happened is recorded also when the work was cancelled meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	first, err := l.Journal.Append(ctx, batch)
+	if err != nil {
+		return fmt.Errorf("append to the journal: %w", err)
+	}
+	if first != l.state.Seq+1 {
+		return l.reload(ctx)
+	}
+	now := time.Now()
+	for i, record := range batch.Records {
+		record.Seq, record.Time = first+int64(i), now
+		if err := l.applied(record, drafts[i].payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reload applies what others have appended.
+func (l *loop) reload(ctx context.Context) error {
+	records, err := l.Journal.Load(ctx, l.state.Seq+1)
+	if err != nil {
+		return fmt.Errorf("load the journal: %w", err)
+	}
+	for _, record := range records {
+		payload, err := decodePayload(record)
+		if err != nil {
+			return err
+		}
+		if err := l.applied(record, payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loop) applied(record Record, payload any) error {
+	if err := l.state.apply(record, payload); err != nil {
+		return fmt.Errorf("apply to the journal's state: %w", err)
+	}
+	for _, event := range eventsOf(l.state, record, payload) {
+		l.emit(event)
+	}
+	return nil
+}
+
+func (l *loop) outcome(run *RunState) Outcome {
+	outcome := Outcome{
+		Run: run.ID, Agent: run.Agent, Usage: run.Usage, Turns: run.Turn, Active: run.Active, State: l.state,
+	}
+	switch {
+	case run.Ended && run.End.Err != nil:
+		outcome.Status, outcome.Err = StatusEnded, run.End.Err
+	case run.Ended:
+		outcome.Status, outcome.Output = StatusFinal, run.End.Output
+	case l.stopped:
+		outcome.Status = StatusStopped
+	default:
+		outcome.Status, outcome.Approvals = StatusInterrupted, l.state.Approvals(run.ID)
+	}
+	return outcome
+}
+
+// errTime is the cause of a context whose run is out of time.
+var errTime = &agents.Error{Code: agents.CodeLimitTime, Message: "The session's time is used up."}
+
+// withDeadline cancels the work when the run's active time is used up.
+func (l *loop) withDeadline(ctx context.Context, run *RunState) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, max(l.config.RunTimeout-run.Active, 0), errTime)
+}
+
+// active is the run's active time up to now, in milliseconds.
+func (l *loop) active() int64 {
+	return (l.activeBefore + time.Since(l.started)).Milliseconds()
+}
+
+func (l *loop) redact(text string) string {
+	if l.Hooks.Redact == nil {
+		return text
+	}
+	return l.Hooks.Redact(text)
+}
+
+// stopping returns why the run must end when ctx has ended for a reason of the
+// run's own: its time is used up, or a person cancelled it. It returns nil
+// when ctx has not ended, or for reasons of the process.
+func stopping(ctx context.Context) *agents.Error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	cause, ok := errors.AsType[*agents.Error](context.Cause(ctx))
+	if ok && (cause.Code == agents.CodeLimitTime || cause.Code == agents.CodeCancelled) {
+		return cause
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// The filter refuses what a build never needs and a kernel exploit, an escape
+// or a neighbour would: other namespaces, mounts, tracing, keys, kernel
+// modules, clocks, exotic sockets. What is newer than this table does not exist
+// ("function not implemented"), so that a kernel upgrade adds nothing silently.
+
+// seccompSupported says that there is a table for this architecture.
+const seccompSupported = true
+
+// newestSyscall is the last number that was looked at when the tables were
+// written (file_setattr, Linux 6.17). Numbers from 424 on are the same on
+// all architectures.
+const newestSyscall = 469
+
+// forbidden calls fail with "operation not permitted".
+var forbidden = []uint32{
+	// Mounts and roots.
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+	sysOpenTreeAttr, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT, unix.SYS_SETNS,
+	// Files by handle reach beyond mounts; the others watch or account.
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK,
+	unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_ACCT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_LOOKUP_DCOOKIE,
+	// Other processes.
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	// The kernel itself.
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SYSLOG,
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP, unix.SYS_NFSSERVCTL,
+}
+
+// missing calls fail with "function not implemented": programs have a second
+// way for each, and it is the one that can be looked into.
+var missing = []uint32{
+	unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_MEMFD_SECRET,
+}
+
+// namespaceFlags are the flags of clone and unshare that make namespaces.
+const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
+
+// Offsets in struct seccomp_data. Arguments are 64 bits wide; both
+// architectures are little-endian.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArgs   = 16
+)
+
+func argument(n uint32) uint32 { return offsetArgs + 8*n }
+
+func refuse(errno unix.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
+
+var allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+
+// seccompProgram returns the filter. ownNetwork says that sockets end in a
+// network namespace of the sandbox's own.
+func seccompProgram(ownNetwork bool) []bpf.Instruction {
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
+		refuse(unix.ENOSYS),
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: newestSyscall, SkipTrue: 1},
+		refuse(unix.ENOSYS),
+	}
+	for _, number := range append(forbidden, forbiddenHere...) {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.EPERM))
+	}
+	for _, number := range missing {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.ENOSYS))
+	}
+	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		program = append(program, when(number, refuseFlags(0, namespaceFlags)...)...)
+	}
+	program = append(program, when(unix.SYS_IOCTL, refuseValues(1, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD)...)...)
+	// Limits of other processes, pid 1 among them.
+	program = append(program, when(unix.SYS_PRLIMIT64, onlyValues(0, unix.EPERM, 0)...)...)
+	program = append(program, when(unix.SYS_SOCKET, socketRules(ownNetwork)...)...)
+	program = append(program, when(unix.SYS_SOCKETPAIR, onlyValues(0, unix.EAFNOSUPPORT, unix.AF_UNIX)...)...)
+	if !ownNetwork {
+		// System V memory outlives processes and is shared by user id.
+		for _, number := range []uint32{unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN} {
+			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.EPERM))
+		}
+	}
+	return append(program, allow)
+}
+
+// when runs body, which must return, for one call. The number is in the
+// accumulator before and after.
+func when(number uint32, body ...bpf.Instruction) []bpf.Instruction {
+	return append([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(body))},
+	}, body...)
+}
+
+// refuseFlags refuses a call whose argument has any of the flags.
+func refuseFlags(arg uint32, flags uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: argument(arg), Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: flags, SkipFalse: 1},
+		refuse(unix.EPERM),
+		allow,
+	}
+}
+
+// refuseValues refuses a call whose argument is one of the values. The kernel
+// looks at the lower half of these arguments only, and so does the filter.
+func refuseValues(arg uint32, values ...uint32) []bpf.Instruction {
+	body := []bpf.Instruction{bpf.LoadAbsolute{Off: argument(arg), Size: 4}}
+	for _, value := range values {
+		body = append(body, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}, refuse(unix.EPERM))
+	}
+	return append(body, allow)
+}
+
+// onlyValues refuses a call whose argument is none of the values.
+func onlyValues(arg uint32, errno unix.Errno, values ...uint32) []bpf.Instruction {
+	body := []bpf.Instruction{bpf.LoadAbsolute{Off: argument(arg), Size: 4}}
+	for _, value := range values {
+		body = append(body, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}, allow)
+	}
+	return append(body, refuse(errno))
+}
+
+// socketTypeMask takes SOCK_NONBLOCK and SOCK_CLOEXEC away.
+const socketTypeMask = 0xf
+
+// socketRules let a program talk to itself: local and internet sockets of the
+// ordinary kinds, and the question about network interfaces that libraries
+// ask. Without a network namespace nothing is left, for a socket file or an
+// address of the host would be reachable.
+func socketRules(ownNetwork bool) []bpf.Instruction {
+	if !ownNetwork {
+		return []bpf.Instruction{refuse(unix.EPERM)}
+	}
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: argument(0), Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 6},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: argument(2), Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 6},
+		refuse(unix.EAFNOSUPPORT),
+		bpf.LoadAbsolute{Off: argument(1), Size: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketTypeMask},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_RAW, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SOCK_PACKET, SkipTrue: 1},
+		refuse(unix.EPERM),
+		allow,
+	}
+}
+
+// restrictSyscalls installs the filter on every thread of the process.
+// no_new_privs must be set.
+func restrictSyscalls(ownNetwork bool) error {
+	raw, err := bpf.Assemble(seccompProgram(ownNetwork))
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, ins := range raw {
+		filter[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	if thread != 0 {
+		return fmt.Errorf("seccomp: thread %d has a filter of its own", thread)
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+const (
+	auditArch       = unix.AUDIT_ARCH_X86_64
+	sysOpenTreeAttr = 467
+)
+
+// forbiddenHere are the calls that only this architecture has. Those of the
+// x32 interface lie above newestSyscall, those of 32-bit programs have another
+// audit architecture.
+var forbiddenHere = []uint32{
+	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS, unix.SYS_QUERY_MODULE,
+	unix.SYS_USELIB, unix.SYS__SYSCTL, unix.SYS_USTAT, unix.SYS_SYSFS, unix.SYS_MODIFY_LDT,
+}

@@ -1,0 +1,155 @@
+package patch
+
+import (
+	"regexp"
+	"strings"
+)
+
+// readBody reads the lines of a hunk up to the next header, fence or marker.
+// Counts do not end a body; they only help where a line could be both a
+// header and a change.
+func (r *reader) readBody(h hunk) {
+	begin := r.at
+	for r.at < len(r.lines) && !r.endsBody(h) {
+		r.addLine(&h, r.lines[r.at])
+		r.at++
+	}
+	h.cut = r.at == len(r.lines) && r.cut && r.at > begin
+	if strings.HasPrefix(r.line(0), markerEOF) {
+		h.atEnd = true
+		r.at++
+	}
+	dropProse(&h)
+	file := r.current()
+	if file.Created {
+		allAdded(&h)
+	}
+	if len(h.lines) > 0 {
+		file.hunks = append(file.hunks, h)
+	}
+}
+
+// endsBody says whether the current line belongs to no hunk or the next one.
+func (r *reader) endsBody(h hunk) bool {
+	text := r.lines[r.at]
+	switch {
+	case strings.HasPrefix(text, "@@"), strings.HasPrefix(text, "diff --git "), isEnvelopeMarker(text):
+		return true
+	case r.fenced && isFence(strings.TrimRight(text, " \t")):
+		return true
+	case !r.fenced && isFence(text) && r.nothingFollows():
+		return true
+	case r.heredoc != "" && text == r.heredoc:
+		return true
+	case strings.HasPrefix(text, "Index: ") && strings.HasPrefix(r.line(1), "===="):
+		return true
+	case (text == "-- " || text == "--") && gitVersion.MatchString(r.line(1)):
+		return true // the signature of git format-patch
+	}
+	return r.isFileHeader(h)
+}
+
+var gitVersion = regexp.MustCompile(`^\d+\.\d+[.\w ()-]*$`)
+
+// isFileHeader tells "--- a/x" and "+++ b/x" from a removed "-- a/x" and an
+// added "++ b/x": a header is followed by a hunk, and the counts of a body
+// that is still running out-vote it.
+func (r *reader) isFileHeader(h hunk) bool {
+	text, next := r.lines[r.at], r.line(1)
+	old, new := h.counts()
+	running := old < h.oldCount && new < h.newCount
+	switch {
+	case strings.HasPrefix(text, "--- ") && strings.HasPrefix(next, "+++ "):
+		return !running && strings.HasPrefix(r.line(2), "@@") ||
+			looksLikePath(text[4:]) && looksLikePath(next[4:]) && !running
+	case r.plusOnly && strings.HasPrefix(text, "+++ ") && strings.HasPrefix(next, "@@"):
+		return !running && looksLikePath(text[4:])
+	}
+	return false
+}
+
+// nothingFollows says whether only blank lines come after the current one.
+func (r *reader) nothingFollows() bool {
+	for _, text := range r.lines[r.at+1:] {
+		if strings.TrimSpace(text) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// addLine adds one line of the body.
+func (r *reader) addLine(h *hunk, text string) {
+	switch {
+	case text == "":
+		h.lines = append(h.lines, line{op: keep, bare: true})
+	case strings.HasPrefix(text, `\ No newline`) || strings.HasPrefix(text, `\ no newline`):
+		h.markEnd()
+	case text[0] == '+' || text[0] == '-' || text[0] == ' ':
+		l := line{op: operation(text[0]), text: text[1:]}
+		l.elision = l.op == keep && isElision(l.text)
+		h.lines = append(h.lines, l)
+	default:
+		h.lines = append(h.lines, line{op: keep, text: text, bare: true, elision: isElision(text)})
+	}
+}
+
+// markEnd notes that the line before has no newline in its file.
+func (h *hunk) markEnd() {
+	if len(h.lines) == 0 {
+		return
+	}
+	op := h.lines[len(h.lines)-1].op
+	h.oldEnd = h.oldEnd || op != add
+	h.newEnd = h.newEnd || op != remove
+}
+
+// elision is "..." alone or in a comment, with a few words of explanation.
+var elision = regexp.MustCompile(`^\s*(//|#|--|/\*|<!--|;|%|\*|\{/\*)?\s*(\.\.\.|…)[^"'(){}\[\];=]*(\*/|-->|\*/\})?\s*$`)
+
+func isElision(text string) bool { return elision.MatchString(text) }
+
+// dropProse removes text that follows a complete hunk without a fence between:
+// when the counts are met exactly, what comes after without an operator is no
+// part of it.
+func dropProse(h *hunk) {
+	if h.oldCount < 0 {
+		return
+	}
+	old, new := 0, 0
+	for i, l := range h.lines {
+		if old == h.oldCount && new == h.newCount {
+			for _, rest := range h.lines[i:] {
+				if !rest.bare {
+					return
+				}
+			}
+			h.lines = h.lines[:i]
+			return
+		}
+		if l.op != add {
+			old++
+		}
+		if l.op != remove {
+			new++
+		}
+	}
+}
+
+// allAdded reads a new file's content that was written without operators.
+func allAdded(h *hunk) {
+	for _, l := range h.lines {
+		if l.op == add {
+			return
+		}
+	}
+	for i, l := range h.lines {
+		if l.op == keep {
+			text := l.text
+			if !l.bare {
+				text = " " + text
+			}
+			h.lines[i] = line{op: add, text: text}
+		}
+	}
+}

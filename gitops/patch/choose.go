@@ -1,0 +1,259 @@
+package patch
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// A finding is what was found for one hunk.
+type finding struct {
+	// hunk is the hunk as it was read in the end, which may be another
+	// reading than the plain one.
+	hunk hunk
+	// places are all places at the level used; one when it is settled.
+	places []place
+	// reading names an unusual reading, "" for the plain one.
+	reading string
+	// failure is set when there is no place, or several.
+	failure Code
+}
+
+// notes says for the model what was forgiven.
+func (f finding) notes() []string {
+	notes := slices.Clone(f.places[0].notes)
+	if f.reading != "" {
+		notes = append(notes, f.reading)
+	}
+	switch p := f.places[0]; {
+	case !p.indent.same():
+		notes = append(notes, "the indentation was adapted to the file's")
+	case p.level == 2:
+		notes = append(notes, "white space or punctuation differed from the file's")
+	case p.level == 1:
+		notes = append(notes, "trailing white space differed from the file's")
+	}
+	return notes
+}
+
+// placements are the findings of all hunks, in the order of the diff.
+type placements []finding
+
+// firstFailure is the index of the first hunk that was not placed, or -1.
+func (set placements) firstFailure() int {
+	return slices.IndexFunc(set, func(f finding) bool { return f.failure != "" })
+}
+
+// placeAll finds a place for every hunk, then settles those that have several
+// by what the settled ones show about the stated line numbers.
+func (s *source) placeAll(hunks []hunk) placements {
+	set := make(placements, len(hunks))
+	for i, h := range hunks {
+		set[i] = s.search(h)
+	}
+	for i := range set {
+		if len(set[i].places) > 1 {
+			s.settle(set, i)
+		}
+	}
+	last := &set[len(set)-1]
+	if last.failure == "" && s.breaksOff(*last) {
+		last.failure = Truncated
+	}
+	return set
+}
+
+// settle applies rule 8 to hunk i.
+func (s *source) settle(set placements, i int) {
+	f := &set[i]
+	chosen := -1
+	stated := f.byNumber(set.drift(i))
+	heading := s.byHeading(*f)
+	switch {
+	case stated >= 0 && heading >= 0 && stated != heading:
+		// number and heading contradict each other
+	case stated >= 0:
+		chosen = stated
+	case heading >= 0:
+		chosen = heading
+	case s.sameResult(*f):
+		chosen = 0
+	}
+	if chosen < 0 {
+		f.failure = Ambiguous
+		return
+	}
+	f.places = []place{f.places[chosen]}
+}
+
+// A drift says how far the stated numbers are off, as far as the other hunks
+// show it.
+type drift struct {
+	lines int
+	// unknown is set when the other hunks contradict each other; the numbers
+	// are then worth nothing.
+	unknown bool
+}
+
+// drift compares the stated with the true lines of the settled hunks.
+func (set placements) drift(except int) drift {
+	var d drift
+	first := true
+	for i, f := range set {
+		if i == except || len(f.places) != 1 || f.failure != "" || f.hunk.start == 0 {
+			continue
+		}
+		off := f.places[0].first() + 1 - f.hunk.start
+		if !first && off != d.lines {
+			return drift{unknown: true}
+		}
+		d.lines, first = off, false
+	}
+	return d
+}
+
+// The limits within which a number decides between places (rule 8).
+const (
+	nearLines  = 10
+	nearFactor = 8
+)
+
+// byNumber chooses the place at the stated line, or the one so near that no
+// other can be meant; -1 for none.
+func (f finding) byNumber(d drift) int {
+	if f.hunk.start == 0 || d.unknown {
+		return -1
+	}
+	wanted := f.hunk.start - 1 + d.lines
+	best, next := -1, -1
+	distance := func(i int) int { return abs(f.places[i].first() - wanted) }
+	for i := range f.places {
+		switch {
+		case best < 0 || distance(i) < distance(best):
+			best, next = i, best
+		case next < 0 || distance(i) < distance(next):
+			next = i
+		}
+	}
+	if distance(best) == 0 {
+		return best
+	}
+	if distance(best) <= nearLines && distance(next) >= nearFactor*distance(best) && f.countsHold() {
+		return best
+	}
+	return -1
+}
+
+// countsHold says that the header's counts are right, so that its numbers were
+// not invented.
+func (f finding) countsHold() bool {
+	old, new := f.hunk.counts()
+	return f.hunk.oldCount == old && f.hunk.newCount == new
+}
+
+// byHeading chooses the one place in the block of the hunk's heading; -1 when
+// the heading is not unique or its block holds none or several.
+func (s *source) byHeading(f finding) int {
+	from := 0
+	heading := -1
+	for _, text := range f.hunk.headings {
+		heading = s.findHeading(text, from)
+		if heading < 0 {
+			return -1
+		}
+		from = heading + 1
+	}
+	if heading < 0 {
+		return -1
+	}
+	chosen := -1
+	for i, p := range f.places {
+		if !s.inBlock(p, heading) {
+			continue
+		}
+		if chosen >= 0 {
+			return -1
+		}
+		chosen = i
+	}
+	return chosen
+}
+
+// findHeading finds the one line from from on that starts with the text, or,
+// if no line does, the one that contains it; -1 when there are several.
+func (s *source) findHeading(text string, from int) int {
+	text = normal(text, 2)
+	for _, holds := range []func(string, string) bool{strings.HasPrefix, strings.Contains} {
+		found := -1
+		for i := from; i < len(s.lines); i++ {
+			if !holds(normal(s.lines[i], 2), text) {
+				continue
+			}
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+		if found >= 0 {
+			return found
+		}
+	}
+	return -1
+}
+
+// inBlock says whether a place belongs to the heading's block: it contains the
+// heading, or follows it without another line that would be a heading too.
+func (s *source) inBlock(p place, heading int) bool {
+	first, last := p.first(), p.last()
+	if heading >= first {
+		return heading <= last
+	}
+	depth := len(indentOf(s.lines[heading]))
+	for _, text := range s.lines[heading+1 : first] {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		indent := len(indentOf(text))
+		if indent < depth || indent == depth && startsName(text[indent:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// startsName says whether a line could open a block of its own.
+func startsName(text string) bool {
+	c := text[0]
+	return c == '_' || c == '$' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// maxCompared bounds for how many places the results are compared.
+const maxCompared = 16
+
+// sameResult says whether the hunk gives the same text at all its places.
+func (s *source) sameResult(f finding) bool {
+	if len(f.places) > maxCompared {
+		return false
+	}
+	var first []byte
+	for i, p := range f.places {
+		edits, ok := f.hunk.edits(p, 0)
+		if !ok {
+			return false
+		}
+		text := s.splice(edits)
+		if i == 0 {
+			first = text
+		} else if !bytes.Equal(first, text) {
+			return false
+		}
+	}
+	return true
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

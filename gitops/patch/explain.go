@@ -1,0 +1,186 @@
+package patch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// explain writes the error for a hunk that has no place, or several.
+func (s *source) explain(set placements, failing int) *Error {
+	f := set[failing]
+	e := &Error{Code: f.failure, Hunk: failing + 1}
+	var b strings.Builder
+	b.WriteString(nothingChanged)
+	b.WriteString(set.overview(failing))
+	switch f.failure {
+	case Ambiguous:
+		s.explainAmbiguous(&b, e, f)
+	case AlreadyApplied:
+		b.WriteString("Its new text is in the file already and its old text is not: it seems to have been applied before. Leave it out, or read the file again.\n")
+	case Truncated:
+		s.explainTruncated(&b, f)
+	default:
+		s.explainNoMatch(&b, e, f)
+	}
+	e.Text = limitLines(b.String())
+	return e
+}
+
+// overview says which hunks fit and which does not.
+func (set placements) overview(failing int) string {
+	if len(set) == 1 {
+		return ""
+	}
+	var fit, unfit []string
+	for i, f := range set {
+		if f.failure == "" {
+			fit = append(fit, fmt.Sprint(i+1))
+		} else {
+			unfit = append(unfit, fmt.Sprint(i+1))
+		}
+	}
+	text := fmt.Sprintf("Of %d hunks, not placed: %s", len(set), strings.Join(unfit, ", "))
+	if len(fit) > 0 {
+		text += "; these fit: " + strings.Join(fit, ", ")
+	}
+	return text + fmt.Sprintf(". Hunk %d: ", failing+1)
+}
+
+func (s *source) explainTruncated(b *strings.Builder, f finding) {
+	old, new := f.hunk.counts()
+	fmt.Fprintf(b, "The diff breaks off in its last hunk: the header declares %d old and %d new lines, %d and %d came, and the text ends without a newline. Send the diff again whole, in smaller pieces if it is long.\n",
+		f.hunk.oldCount, f.hunk.newCount, old, new)
+}
+
+func (s *source) explainAmbiguous(b *strings.Builder, e *Error, f finding) {
+	fmt.Fprintf(b, "The old lines of the hunk are in the file at %d places and nothing decides between them. Add context lines that only the right place has, or the line number in @@ -N,… @@. The places:\n", len(f.places))
+	e.Line = f.places[0].first() + 1
+	each := max(4, (maxErrorLines-4)/len(f.places)-1)
+	for _, p := range f.places {
+		first, last := p.first(), p.last()
+		fmt.Fprintf(b, "at line %d%s:\n", first+1, s.enclosing(first))
+		around := max(1, (each-(last-first+1))/2)
+		s.show(b, first-around, min(last+around, first-around+each-1))
+	}
+}
+
+// enclosing names the nearest line above that opens a block at the margin.
+func (s *source) enclosing(at int) string {
+	for i := min(at, len(s.lines)-1); i >= 0; i-- {
+		if text := s.lines[i]; text != "" && startsName(text) {
+			return ", in " + strings.TrimRight(text, " {")
+		}
+	}
+	return ""
+}
+
+func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
+	old := f.hunk.meantOld()
+	if len(old) == 0 {
+		b.WriteString("The hunk has added lines only, so nothing shows where they go. Add two or three lines of context, copied from the file, before and after them.\n")
+		s.show(b, 0, min(len(s.lines), 20)-1)
+		return
+	}
+	start, matching := s.closest(f.hunk, old)
+	e.Line = start + 1
+	fmt.Fprintf(b, "Its old lines are not in the file. They come closest at line %d, where %d of %d match. ", start+1, matching, len(old))
+	if i := s.diverging(old, start); i >= 0 {
+		fmt.Fprintf(b, "The first that differs:\n  your line %d of the old side: %q\n", i+1, old[i].text)
+		if start+i < len(s.lines) {
+			fmt.Fprintf(b, "  line %d of the file:        %q\n", start+i+1, s.lines[start+i])
+		} else {
+			b.WriteString("  the file ends before it\n")
+		}
+	}
+	b.WriteString("The file there, to copy the context from:\n")
+	s.show(b, start-3, start+len(old)+3)
+}
+
+// closest finds the offset at which most of the old lines stand in the file.
+func (s *source) closest(h hunk, old []line) (start, matching int) {
+	f := s.form(2)
+	votes := map[int]int{}
+	for i, l := range old {
+		id := f.id(l.text, 2)
+		if id < 0 || f.counts[id] > maxPlaces {
+			continue
+		}
+		weight := 3
+		if trivial(l.text) {
+			weight = 1
+		}
+		for at, other := range f.ids {
+			if other == id {
+				votes[at-i] += weight
+			}
+		}
+	}
+	best := max(0, min(h.start-1, len(s.lines)-1))
+	for offset, n := range votes {
+		if n > votes[best] || n == votes[best] && abs(offset-h.start+1) < abs(best-h.start+1) ||
+			n == votes[best] && abs(offset-h.start+1) == abs(best-h.start+1) && offset < best {
+			best = offset
+		}
+	}
+	for i, l := range old {
+		if at := best + i; at >= 0 && at < len(f.ids) && f.ids[at] == f.id(l.text, 2) {
+			matching++
+		}
+	}
+	return max(0, best), matching
+}
+
+// diverging is the first old line that differs from the file's at an offset.
+func (s *source) diverging(old []line, start int) int {
+	for i, l := range old {
+		if start+i >= len(s.lines) || normal(l.text, 1) != normal(s.lines[start+i], 1) {
+			return i
+		}
+	}
+	return -1
+}
+
+// show writes the file's lines from first to last, numbered from 1, with their
+// tabs as they are so that they can be copied.
+func (s *source) show(b *strings.Builder, first, last int) {
+	for i := max(0, first); i <= min(last, len(s.lines)-1); i++ {
+		fmt.Fprintf(b, "%6d\t%s\n", i+1, s.lines[i])
+	}
+}
+
+func (s *source) explainOverlap(set placements, first, second int) *Error {
+	var b strings.Builder
+	b.WriteString(nothingChanged)
+	fmt.Fprintf(&b, "Hunks %d and %d change the same lines. All hunks refer to the file as it is now; join the two into one. The file there:\n", first+1, second+1)
+	p, q := set[first].places[0], set[second].places[0]
+	low := min(p.first(), q.first())
+	s.show(&b, low, max(p.last(), q.last()))
+	return &Error{Code: Overlap, Hunk: second + 1, Line: low + 1, Text: limitLines(b.String())}
+}
+
+func (s *source) explainIndentation(set placements, i int) *Error {
+	var b strings.Builder
+	b.WriteString(nothingChanged)
+	fmt.Fprintf(&b, "Hunk %d fits only with another indentation, and its added lines do not follow the same change. Copy the context exactly. The file there:\n", i+1)
+	p := set[i].places[0]
+	s.show(&b, p.first(), p.last())
+	return &Error{Code: NoMatch, Hunk: i + 1, Line: p.first() + 1, Text: limitLines(b.String())}
+}
+
+// maxShownWidth bounds a shown line, so that one minified line does not fill
+// the model's window.
+const maxShownWidth = 400
+
+// limitLines keeps an explanation within its bounds.
+func limitLines(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) > maxErrorLines {
+		lines = append(lines[:maxErrorLines-1], "[… more lines left out; read the file around the lines above]")
+	}
+	for i, l := range lines {
+		if len(l) > maxShownWidth {
+			lines[i] = strings.ToValidUTF8(l[:maxShownWidth], "") + " […]"
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,135 @@
+package patch
+
+import "strings"
+
+// A place is where a hunk fits.
+type place struct {
+	// at holds the file's line, counted from 0, for each old line of the
+	// hunk; -1 for a line of the hunk that the file lacks.
+	at     []int
+	level  int
+	indent indentation
+	notes  []string
+}
+
+// first is the file's line that the hunk's first old line stands on.
+func (p place) first() int {
+	for _, at := range p.at {
+		if at >= 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// last is the file's line that the hunk's last old line stands on, -1 for a
+// hunk without old lines.
+func (p place) last() int {
+	for i := len(p.at) - 1; i >= 0; i-- {
+		if p.at[i] >= 0 {
+			return p.at[i]
+		}
+	}
+	return -1
+}
+
+// maxPlaces bounds how many places are compared; a hunk with more is as
+// ambiguous as it gets.
+const maxPlaces = 64
+
+// places finds where the lines stand together in the file at a level from 0
+// to 2. More than maxPlaces are cut off.
+func (s *source) places(old []line, level int) []place {
+	if len(old) == 0 || len(old) > len(s.lines) {
+		return nil
+	}
+	f := s.form(level)
+	ids := make([]int32, len(old))
+	rarest := 0
+	for i, l := range old {
+		ids[i] = f.id(l.text, level)
+		if ids[i] < 0 {
+			return nil
+		}
+		if f.counts[ids[i]] < f.counts[ids[rarest]] {
+			rarest = i
+		}
+	}
+	var found []place
+	for at := rarest; at < len(f.ids)-len(old)+1+rarest && len(found) <= maxPlaces; at++ {
+		if f.ids[at] != ids[rarest] || !equalIDs(f.ids[at-rarest:], ids) {
+			continue
+		}
+		if p, ok := s.placeAt(old, at-rarest, level); ok {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func equalIDs(file, hunk []int32) bool {
+	for i, id := range hunk {
+		if file[i] != id {
+			return false
+		}
+	}
+	return true
+}
+
+// placeAt completes a place whose lines are known to be equal.
+func (s *source) placeAt(old []line, start, level int) (place, bool) {
+	p := place{at: make([]int, len(old)), level: level}
+	for i := range old {
+		p.at[i] = start + i
+	}
+	if level < 2 {
+		return p, true
+	}
+	indent, ok := s.indentationOf(old, p.at)
+	if !ok || !indent.same() && meaningful(old) < 2 {
+		return place{}, false
+	}
+	p.indent = indent
+	return p, true
+}
+
+// meaningful counts the lines that show where a hunk belongs.
+func meaningful(old []line) int {
+	n := 0
+	for _, l := range old {
+		if !trivial(l.text) {
+			n++
+		}
+	}
+	return n
+}
+
+// indentationOf infers the map from the lines of a place.
+func (s *source) indentationOf(old []line, at []int) (indentation, bool) {
+	var pairs []pairing
+	for i, l := range old {
+		if at[i] >= 0 && strings.TrimSpace(l.text) != "" {
+			pairs = append(pairs, pairing{indentOf(l.text), indentOf(s.lines[at[i]])})
+		}
+	}
+	indent, ok := inferIndentation(pairs)
+	if ok && indent.toTabs && s.mixesIndentation(at, indent.width) {
+		return indentation{}, false
+	}
+	return indent, ok
+}
+
+// mixedWindow is how many lines around a place are looked at for spaces.
+const mixedWindow = 40
+
+// mixesIndentation says that lines near the place are indented by spaces in a
+// file that uses tabs: an added line could then mean either.
+func (s *source) mixesIndentation(at []int, width int) bool {
+	low, high := max(0, at[0]-mixedWindow), min(len(s.lines), at[len(at)-1]+mixedWindow)
+	for _, text := range s.lines[low:high] {
+		if strings.HasPrefix(text, strings.Repeat(" ", width)) && strings.TrimSpace(text) != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+// Package patch applies unified diffs as language models write them.
+//
+// A model writes a diff from memory: line numbers are invented, counts are
+// off, a context line is misremembered, the whole thing is wrapped in prose, a
+// code fence or an envelope. A strict tool refuses most of that, and a lenient
+// one puts changes where nobody wanted them, which is worse. The idea here is
+// to be tolerant in reading and certain in writing: everything that a diff
+// says about WHERE is a hint, everything that it says about WHAT must be
+// found in the file, and where two readings remain the patch is refused with
+// the lines from which a right one can be written.
+//
+// How the parts move:
+//
+//   - Reading (read.go, header.go, body.go): [Split] takes the text apart into
+//     files and hunks. It accepts fences, prose, CRLF, every common header and
+//     the "*** Begin Patch" envelope. Readings that change the text itself
+//     (escaped or numbered lines) are tried only when the plain one does not
+//     fit (reading.go).
+//   - Locating (locate.go, choose.go): each hunk's old side is looked for in
+//     the original file on a ladder of levels. 0: the same bytes. 1: trailing
+//     white space and line endings aside. 2: white space and typographic
+//     punctuation aside, with one map of the indentation for the whole hunk.
+//     3: an alignment (align.go) that forgives slips in context lines only. A
+//     level counts only if no stricter one has any place. Several places are
+//     settled by the stated line or the heading, or not at all.
+//   - Writing (splice.go): only removed lines leave the file and only added
+//     lines enter it. A context line of the diff is never written, so every
+//     line that is kept stays as it was, byte for byte.
+//   - Saying no (failure.go, explain.go): the error is what the model learns
+//     from. It says that nothing was changed, which hunks fit, where the
+//     failing one diverges, and shows the file's own lines there.
+//
+// A patch is atomic: all hunks of all files or nothing. The package is pure:
+// no files, no clock, no randomness; the same input gives the same output.
+// Nothing panics, whatever the input; the fuzz targets hold it to that.
+// Everything is safe for concurrent use.
+package patch
+
+// The limits of what is looked at. Whatever is larger is refused with words.
+const (
+	// MaxDiff is the largest diff in bytes.
+	MaxDiff = 1 << 20
+	// MaxFile is the largest file in bytes, before and after.
+	MaxFile = 10 << 20
+	// maxAlignment bounds hunk lines × file lines of an alignment, which costs
+	// about that many steps.
+	maxAlignment = 20_000_000
+)
+
+// A Result is a patched file.
+type Result struct {
+	// Text is the file's new content; nil when it was deleted.
+	Text []byte
+	// Created and Deleted say that the file came into being or went away.
+	Created, Deleted bool
+	// NewPath is the file's new path when the diff renames it, otherwise "".
+	NewPath string
+	// Hunks says where each hunk went, in the order of the diff.
+	Hunks []Placed
+}
+
+// A Placed is a hunk that found its place.
+type Placed struct {
+	// Line is the first changed line in the new text, counted from 1.
+	Line int
+	// Added and Removed count lines.
+	Added, Removed int
+	// Level is how exactly the hunk matched, from 0 (bytes) to 3 (alignment).
+	Level int
+	// Notes say what was forgiven, one sentence each, for the model.
+	Notes []string
+}
+
+// Apply applies the diff of one file to its content. A nil src means that the
+// file does not exist, which is not the same as an empty one. The diff may be
+// of several sections as long as they concern one path.
+//
+// The error is always an [*Error]; nothing was changed then.
+func Apply(src []byte, diff string) (Result, error) {
+	files, err := Split(diff)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(files) > 1 {
+		return Result{}, severalFiles(files)
+	}
+	return files[0].Apply(src)
+}
+
+// Apply applies the file's part of the diff to its content, as the function
+// [Apply] does.
+func (f FileDiff) Apply(src []byte) (Result, error) {
+	if err := f.checkKind(src); err != nil {
+		return Result{}, err
+	}
+	switch {
+	case f.Deleted:
+		return f.applyDeletion(src)
+	case len(f.hunks) == 0 && f.Renamed:
+		return Result{Text: src, NewPath: f.NewPath}, nil
+	case len(f.hunks) == 0 && f.Created:
+		return Result{Text: []byte{}, Created: true}, nil
+	case len(f.hunks) == 0:
+		return Result{}, f.noHunk()
+	}
+	result, err := applyHunks(src, f.hunks, f.endMissing)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Created = src == nil
+	if f.Renamed {
+		result.NewPath = f.NewPath
+	}
+	return result, nil
+}

@@ -1,0 +1,258 @@
+package patch
+
+import "strings"
+
+// An attempt is one reading of a hunk at one level.
+type attempt struct {
+	hunk  hunk
+	level int
+	note  string
+}
+
+// search looks for a hunk's places, strictest first.
+func (s *source) search(h hunk) finding {
+	if len(h.meantOld()) == 0 {
+		return s.searchWithoutContext(h)
+	}
+	for _, a := range attempts(h) {
+		places := s.places(a.hunk.old(), a.level)
+		if a.hunk.atEnd {
+			places = s.preferEnd(places)
+		}
+		if len(places) == 0 {
+			continue
+		}
+		if s.alreadyThere(a.hunk, places, a.level) {
+			return finding{hunk: h, failure: AlreadyApplied}
+		}
+		return finding{hunk: a.hunk, places: places, reading: a.note}
+	}
+	if s.isApplied(h) {
+		return finding{hunk: h, failure: AlreadyApplied}
+	}
+	return finding{hunk: h, failure: NoMatch}
+}
+
+// attempts lists the readings of a hunk in the order of their strictness. A
+// reading that changes the hunk's text counts at levels 0 and 1 only.
+func attempts(h hunk) []attempt {
+	trimmed, shorter := h.trimmed()
+	plain := []attempt{{hunk: h}}
+	if shorter {
+		plain = append(plain, attempt{hunk: trimmed})
+	}
+	var list []attempt
+	at := func(level int, from []attempt) {
+		for _, a := range from {
+			a.level = level
+			list = append(list, a)
+		}
+	}
+	other := otherReadings(trimmed)
+	at(0, plain)
+	at(1, plain)
+	at(0, other)
+	at(1, other)
+	at(2, plain)
+	return list
+}
+
+// searchWithoutContext places a hunk that has added lines only: that is
+// certain in an empty or new file and nowhere else (rule 11).
+func (s *source) searchWithoutContext(h hunk) finding {
+	if len(s.lines) == 0 {
+		trimmed, _ := h.trimmed()
+		return finding{hunk: trimmed, places: []place{{}}}
+	}
+	return finding{hunk: h, failure: NoMatch}
+}
+
+// trimmed is the hunk without the blank lines at its end that carry no
+// operator: they may be context or the layout of the text around the diff.
+func (h hunk) trimmed() (hunk, bool) {
+	end := len(h.lines)
+	for end > 0 && h.lines[end-1].bare && h.lines[end-1].text == "" {
+		end--
+	}
+	shorter := end < len(h.lines)
+	h.lines = h.lines[:end]
+	return h, shorter
+}
+
+// preferEnd keeps the places at the end of the file if there are any.
+func (s *source) preferEnd(places []place) []place {
+	for _, p := range places {
+		if p.last() == len(s.lines)-1 {
+			return []place{p}
+		}
+	}
+	return places
+}
+
+// newSide is what the file says after the hunk.
+func (h hunk) newSide() []line {
+	var lines []line
+	for _, l := range h.lines {
+		if l.op != remove {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// isApplied says whether the new side is in the file (the old is known not to
+// be): rule 12.
+func (s *source) isApplied(h hunk) bool {
+	trimmed, _ := h.trimmed()
+	side := trimmed.newSide()
+	if meaningful(side) == 0 {
+		return false
+	}
+	return len(s.places(side, 0)) > 0 || len(s.places(side, 1)) > 0
+}
+
+// alreadyThere finds a hunk that adds lines at its own edge and was applied
+// before: the old side still fits, with the added lines beside it.
+func (s *source) alreadyThere(h hunk, places []place, level int) bool {
+	first, last := h.lines[0].op == add, h.lines[len(h.lines)-1].op == add
+	old, new := h.counts()
+	if !first && !last || new <= old || !addsText(h) {
+		return false
+	}
+	applied := s.places(h.newSide(), level)
+	for _, p := range places {
+		there := false
+		for _, q := range applied {
+			there = there || last && !first && q.at[0] == p.at[0] ||
+				first && !last && q.last() == p.last() || first && last
+		}
+		if !there {
+			return false
+		}
+	}
+	return len(applied) > 0
+}
+
+func addsText(h hunk) bool {
+	for _, l := range h.lines {
+		if l.op == add && !trivial(l.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// contextEnds counts the context lines at the hunk's two ends.
+func (h hunk) contextEnds() (leading, trailing int) {
+	for leading < len(h.lines) && h.lines[leading].op == keep {
+		leading++
+	}
+	for trailing < len(h.lines) && h.lines[len(h.lines)-1-trailing].op == keep {
+		trailing++
+	}
+	return leading, trailing
+}
+
+// fullContext is the number of context lines that diff tools write.
+const fullContext = 3
+
+// breaksOff says whether the diff ends too early (rule 13): its text stops
+// without a newline while its header declares more. Wrong counts alone are so
+// common that they prove nothing; there must be a second sign.
+func (s *source) breaksOff(f finding) bool {
+	h := f.hunk
+	old, new := h.counts()
+	if !h.cut || h.oldCount <= old && h.newCount <= new {
+		return false
+	}
+	leading, trailing := h.contextEnds()
+	if len(f.places[0].at) == 0 {
+		return trailing == 0 // a new file
+	}
+	at := f.places[0].at
+	exact := f.places[0].first()+1 == h.start
+	if at[len(at)-1] == len(s.lines)-1 {
+		return exact && trailing == 0
+	}
+	missing := min(h.oldCount-old, h.newCount-new)
+	return trailing < fullContext && trailing < leading || trailing == 0 || exact && missing >= fullContext
+}
+
+// otherReadings are the hunk's texts under other assumptions about how it was
+// written: context without operators, or with line numbers in front.
+func otherReadings(h hunk) []attempt {
+	var list []attempt
+	if raw, ok := h.withoutOperators(); ok {
+		list = append(list, attempt{hunk: raw, note: "context lines were read without a leading space"})
+	}
+	if plain, ok := h.withoutNumbers(); ok {
+		list = append(list, attempt{hunk: plain, note: "line numbers in front of the lines were left out"})
+	}
+	return list
+}
+
+// withoutOperators reads every context line as a whole, as if its leading
+// space belonged to it.
+func (h hunk) withoutOperators() (hunk, bool) {
+	changed := false
+	lines := make([]line, len(h.lines))
+	for i, l := range h.lines {
+		if l.op == keep && !l.bare {
+			l.text, l.bare = " "+l.text, true
+			changed = true
+		}
+		lines[i] = l
+	}
+	h.lines = lines
+	return h, changed
+}
+
+// withoutNumbers strips "12 | " or "12<tab>" from the lines if every old line
+// with text carries one.
+func (h hunk) withoutNumbers() (hunk, bool) {
+	lines := make([]line, len(h.lines))
+	stripped, allAdded := 0, true
+	for i, l := range h.lines {
+		text, ok := cutNumber(l.text)
+		if l.bare {
+			l.elision = false
+		}
+		switch {
+		case ok && l.op != add:
+			l.text = text
+			stripped++
+		case l.op != add && strings.TrimSpace(l.text) != "":
+			return h, false
+		case l.op == add && !ok && strings.TrimSpace(l.text) != "":
+			allAdded = false
+		}
+		lines[i] = l
+	}
+	for i, l := range lines {
+		if text, ok := cutNumber(l.text); ok && l.op == add && allAdded {
+			lines[i].text = text
+		}
+	}
+	h.lines = lines
+	return h, stripped > 0
+}
+
+// cutNumber removes a line number as read_file and others print it.
+func cutNumber(text string) (string, bool) {
+	rest := strings.TrimLeft(text, " ")
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	if digits == 0 {
+		return text, false
+	}
+	rest = rest[digits:]
+	if after, ok := strings.CutPrefix(rest, "\t"); ok {
+		return after, true
+	}
+	if after, ok := strings.CutPrefix(rest, " | "); ok {
+		return after, true
+	}
+	if rest == " |" {
+		return "", true
+	}
+	return text, false
+}

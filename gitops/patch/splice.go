@@ -1,0 +1,184 @@
+package patch
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// An edit replaces the file's lines [from, to) by added ones.
+type edit struct {
+	from, to int
+	added    []string
+	// hunk is the index of the hunk that wants it.
+	hunk int
+	// newEnd and oldEnd carry the hunk's "\ No newline" markers.
+	oldEnd, newEnd bool
+}
+
+// edits turns a placed hunk into replacements. ok is false when an added line
+// cannot be mapped to the file's indentation.
+func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
+	oldAt := -1   // index into p.at of the last old line seen
+	var run *edit // the run of changes being collected
+	for _, l := range h.lines {
+		if l.op != add {
+			oldAt++
+		}
+		if l.op == keep {
+			run = nil
+			continue
+		}
+		if run == nil {
+			edits = append(edits, edit{from: -1, hunk: index, oldEnd: h.oldEnd, newEnd: h.newEnd})
+			run = &edits[len(edits)-1]
+		}
+		if l.op == remove {
+			if run.from < 0 {
+				run.from = p.at[oldAt]
+			}
+			run.to = p.at[oldAt] + 1
+			continue
+		}
+		text, mapped := p.indent.apply(l.text)
+		if !mapped {
+			return nil, false
+		}
+		run.added = append(run.added, text)
+		if run.from < 0 && !nextRemoves(h, p, oldAt) {
+			run.from = insertionPoint(p, oldAt)
+			run.to = run.from
+		}
+	}
+	return edits, true
+}
+
+// nextRemoves says whether the run that the line after oldAt belongs to has a
+// removed line, which then says where the run is.
+func nextRemoves(h hunk, p place, oldAt int) bool {
+	i := -1
+	for _, l := range h.lines {
+		if l.op == add {
+			continue
+		}
+		i++
+		if i > oldAt {
+			return l.op == remove
+		}
+	}
+	return false
+}
+
+// insertionPoint is where lines go that replace nothing: behind the old line
+// before them, or in front of the one after them at the hunk's edge.
+func insertionPoint(p place, oldAt int) int {
+	if oldAt >= 0 && p.at[oldAt] >= 0 {
+		return p.at[oldAt] + 1
+	}
+	if oldAt+1 < len(p.at) && p.at[oldAt+1] >= 0 {
+		return p.at[oldAt+1]
+	}
+	return 0
+}
+
+// splice writes the file anew. The edits must be sorted and disjoint.
+func (s *source) splice(edits []edit) []byte {
+	var out bytes.Buffer
+	out.Grow(len(s.text) + 256)
+	at := 0
+	for _, e := range edits {
+		out.Write(s.text[s.offsets[at]:s.offsets[e.from]])
+		s.writeAdded(&out, e)
+		at = e.to
+	}
+	out.Write(s.text[s.offsets[at]:])
+	return out.Bytes()
+}
+
+// writeAdded writes an edit's lines with the line ending of their
+// surroundings, and keeps the end of the file as it was (rule 15).
+func (s *source) writeAdded(out *bytes.Buffer, e edit) {
+	if len(e.added) == 0 {
+		return
+	}
+	ending := s.endingAround(e)
+	if e.from == len(s.lines) && e.from > 0 && s.ending(e.from-1) == "" {
+		out.WriteString(ending) // the line that was last needs one now
+	}
+	for i, text := range e.added {
+		out.WriteString(text)
+		if i < len(e.added)-1 || e.to < len(s.lines) || s.endsWithNewline(e) {
+			out.WriteString(ending)
+		}
+	}
+}
+
+// endsWithNewline decides about the last line of a file whose end is touched.
+func (s *source) endsWithNewline(e edit) bool {
+	switch {
+	case e.newEnd:
+		return false
+	case e.oldEnd, len(s.lines) == 0:
+		return true
+	default:
+		return s.ending(len(s.lines)-1) != ""
+	}
+}
+
+// endingAround is the line ending of the nearest line that has one: a removed
+// line, the line before, the line after.
+func (s *source) endingAround(e edit) string {
+	for _, i := range []int{e.from, e.from - 1, e.to} {
+		if i >= 0 && i < len(s.lines) && (i != e.from || e.from < e.to) {
+			if ending := s.ending(i); ending != "" {
+				return ending
+			}
+		}
+	}
+	if bytes.Contains(s.text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// sortEdits orders edits by place and returns the hunks of two that collide.
+func sortEdits(edits []edit) (first, second int, collide bool) {
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return a.to - b.to
+	})
+	for i := 1; i < len(edits); i++ {
+		a, b := edits[i-1], edits[i]
+		touch := a.to == b.from && a.hunk != b.hunk && (a.from == a.to || b.from == b.to)
+		if b.from < a.to || touch {
+			return a.hunk, b.hunk, true
+		}
+	}
+	return 0, 0, false
+}
+
+// changedLines counts what a hunk adds and removes.
+func (h hunk) changedLines() (added, removed int) {
+	for _, l := range h.lines {
+		switch l.op {
+		case add:
+			added++
+		case remove:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// body is the hunk's text, by which duplicates are recognised.
+func (h hunk) body() string {
+	var b strings.Builder
+	for _, l := range h.lines {
+		b.WriteByte(byte(l.op))
+		b.WriteString(l.text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

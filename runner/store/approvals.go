@@ -1,41 +1,86 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 )
 
-// The times of a decision. docs/github.md gives the reasons.
-const (
-	// ApprovalCooldown is how long a new prompt cannot be approved, so that a
-	// switch under somebody's fingers is not.
-	ApprovalCooldown = 5 * time.Second
-	// ApprovalGrace is how long a decision can be taken back.
-	ApprovalGrace = 10 * time.Second
-	// MinDigestPrefix is how much of a digest names an approval.
-	MinDigestPrefix = 8
+var (
+	insertApproval     = named("insert_approval")
+	approvalByID       = named("approval_by_id")
+	approvalsOfSession = named("approvals_of_session")
+	approvalByPrompt   = named("approval_by_prompt")
+	approvalsByDigest  = named("approvals_by_digest")
+	supersedeCall      = named("supersede_call")
+	supersedeSession   = named("supersede_session")
+	markPrompted       = named("mark_prompted")
+	duePolls           = named("due_polls")
+	setPoll            = named("set_poll")
 )
 
+// MinDigestPrefix is how many digits of a digest name an approval.
+const MinDigestPrefix = 8
+
+// pollClaim is how long an approval handed out by DuePolls is kept from others.
+const pollClaim = 30 * time.Second
+
+// putApproval asks for an approval of the session's, in place of an earlier one
+// for the same call.
+func (g *guarded) putApproval(ctx context.Context, a Approval) error {
+	s := g.session
+	if _, err := g.exec(ctx, supersedeCall, s.ID, a.CallKey); err != nil {
+		return err
+	}
+	a.ID = cmp.Or(a.ID, NewID())
+	g.tell(TopicApprovals)
+	_, err := g.exec(ctx, insertApproval, a.ID, s.ID, s.InstallationID, s.RepositoryID, s.Owner, s.Repository, s.Issue,
+		a.CallKey, a.Kind, strings.ToLower(a.Digest), a.Nonce, a.Record, a.Base, a.BaseRef, a.Commit, a.Tree, a.TargetRef,
+		a.ExpectedRemote, a.Title, a.Body, a.ConfigHash, a.RoleNeeded, cmp.Or(a.RequesterID, s.RequesterID),
+		cmp.Or(a.RequesterLogin, s.RequesterLogin), a.ExpiresAt)
+	if err != nil {
+		return err
+	}
+	return g.audit(ctx, AuditEntry{InstallationID: s.InstallationID, RepositoryID: s.RepositoryID, SessionID: s.ID,
+		Actor: "host", Action: "approval.requested", Subject: a.ID, Detail: digestDetail(a)})
+}
+
 // Approval returns the approval with that id, or [ErrNotFound].
-func (s *Store) Approval(ctx context.Context, id string) (Approval, error) { panic("soon") }
+func (s *Store) Approval(ctx context.Context, id string) (Approval, error) {
+	return one(ctx, s.reader(), scanApproval, approvalByID, id)
+}
 
 // ApprovalByDigestPrefix returns the issue's approval whose digest begins so. A
-// pending one wins over decided ones; two pending ones are [ErrAmbiguous]; a
-// prefix shorter than [MinDigestPrefix] or of other than hexadecimal digits
-// is [ErrNotFound].
+// pending one wins over decided ones, of which the newest counts; two pending
+// ones are [ErrAmbiguous]. A prefix shorter than [MinDigestPrefix] or of other
+// than hexadecimal digits is [ErrNotFound].
 func (s *Store) ApprovalByDigestPrefix(ctx context.Context, repositoryID int64, issue int, prefix string) (Approval, error) {
-	panic("soon")
+	prefix = strings.ToLower(prefix)
+	if len(prefix) < MinDigestPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return Approval{}, ErrNotFound
+	}
+	found, err := all(ctx, s.reader(), scanApproval, approvalsByDigest, repositoryID, issue, prefix)
+	switch {
+	case err != nil:
+		return Approval{}, err
+	case len(found) == 0:
+		return Approval{}, ErrNotFound
+	case len(found) == 2 && found[1].State == ApprovalPending:
+		return Approval{}, ErrAmbiguous
+	}
+	return found[0], nil
 }
 
 // ApprovalsOfSession returns a session's approvals, oldest first.
 func (s *Store) ApprovalsOfSession(ctx context.Context, sessionID string) ([]Approval, error) {
-	panic("soon")
+	return all(ctx, s.reader(), scanApproval, approvalsOfSession, sessionID)
 }
 
 // ApprovalByPrompt returns the approval whose prompt is that comment, or
 // [ErrNotFound].
 func (s *Store) ApprovalByPrompt(ctx context.Context, repositoryID, commentID int64) (Approval, error) {
-	panic("soon")
+	return one(ctx, s.reader(), scanApproval, approvalByPrompt, repositoryID, commentID)
 }
 
 // An ApprovalPrompt says where and when an approval's prompt appeared. Zero
@@ -49,92 +94,56 @@ type ApprovalPrompt struct {
 	At time.Time
 }
 
-// MarkPrompted notes that the prompt's comment appeared. The first poll is due
-// at once.
-func (s *Store) MarkPrompted(ctx context.Context, id string, commentID int64, bodyHash string, at time.Time) error {
-	panic("soon")
+// MarkPrompted notes that the prompt's comment appeared; a zero time means now.
+// The first poll is due at once.
+func (s *Store) MarkPrompted(ctx context.Context, id string, commentID int64, bodyHash string, when time.Time) error {
+	return s.transact(ctx, func(t *tx) error {
+		return t.markPrompted(ctx, ApprovalPrompt{ID: id, CommentID: commentID, BodyHash: bodyHash, At: when})
+	})
 }
 
 // SetCheckRun notes the approval's check run.
-func (s *Store) SetCheckRun(ctx context.Context, id string, checkRunID int64) error { panic("soon") }
+func (s *Store) SetCheckRun(ctx context.Context, id string, checkRunID int64) error {
+	return s.transact(ctx, func(t *tx) error {
+		return t.markPrompted(ctx, ApprovalPrompt{ID: id, CheckRunID: checkRunID})
+	})
+}
+
+func (t *tx) markPrompted(ctx context.Context, p ApprovalPrompt) error {
+	t.tell(TopicApprovals)
+	return onlyOne(t.exec(ctx, markPrompted, p.ID, p.CommentID, p.BodyHash, p.CheckRunID, p.At))(ErrNotFound)
+}
 
 // DuePolls gives the node pending, prompted approvals whose reactions must be
 // read now, at most limit. Each is put off for half a minute, so that no two
 // nodes read the same; SetPoll sets the real time.
 func (s *Store) DuePolls(ctx context.Context, node *Node, limit int) ([]Approval, error) {
-	panic("soon")
+	var due []Approval
+	err := s.transact(ctx, func(t *tx) (err error) {
+		if err := node.mayTake(ctx, t); err != nil {
+			return err
+		}
+		due, err = all(ctx, t.conn, scanApproval, duePolls, pollClaim.Milliseconds(), limit)
+		return err
+	})
+	return due, err
 }
 
-// SetPoll sets when an approval's reactions are read next, and the ETag.
+// SetPoll sets when an approval's reactions are read next, and the ETag of the
+// last answer.
 func (s *Store) SetPoll(ctx context.Context, id string, next time.Time, etag string) error {
-	panic("soon")
+	return s.transact(ctx, func(t *tx) error {
+		return onlyOne(t.exec(ctx, setPoll, id, next, etag))(ErrNotFound)
+	})
 }
 
-// A Decision is what somebody decided about an approval.
-type Decision struct {
-	// State is approved, rejected, superseded or expired.
-	State ApprovalState
-	By    string
-	ByID  int64
-	// Via is comment, reaction, check_run, terminal or host.
-	Via    string
-	Reason string
-	// ActedAt is when the person acted, where that is known; zero means now. It
-	// is compared with the time of the prompt.
-	ActedAt time.Time
-}
-
-// Decide writes a decision in one conditional update, appends it to the audit
-// log and wakes the session. It returns the row as it is then.
-//
-// An approval needs a pending row, a prompt that appeared [ApprovalCooldown]
-// before ([ErrTooEarly]) and time left by the database's clock
-// ([ErrApprovalExpired]). A rejection needs a pending row, or an approval given
-// less than [ApprovalGrace] ago: reject wins. Superseding needs a pending or
-// approved row, expiring a pending one past its time. Otherwise it is
-// [ErrAlreadyDecided] with the row that stands.
-func (s *Store) Decide(ctx context.Context, id string, decision Decision) (Approval, error) {
-	panic("soon")
-}
-
-// Reopen makes an approval pending again whose reaction was removed within
-// [ApprovalGrace] of the decision, unless it was consumed or expired
-// ([ErrAlreadyDecided] with the row that stands).
-func (s *Store) Reopen(ctx context.Context, id, by, reason string) (Approval, error) { panic("soon") }
-
-// A Consumption is what is about to be done under an approval. Empty fields are
-// not compared.
-type Consumption struct {
-	Digest         string
-	Commit         string
-	TargetRef      string
-	ExpectedRemote string
-	// EffectKey names the effect; the same effect may consume twice, so that a
-	// push that a crash cut off can go on.
-	EffectKey string
-}
-
-// Consume uses an approval up, once. It fails with [ErrStale] when the row is
-// for something else, with [ErrApprovalExpired] past its time, and with
-// [ErrAlreadyDecided] when it is not approved or was consumed by another
-// effect.
-func (s *Store) Consume(ctx context.Context, id string, expects Consumption) (Approval, error) {
-	panic("soon")
-}
-
-// ExpireApprovals expires pending approvals past their time, wakes their
-// sessions and returns them, at most limit.
-func (s *Store) ExpireApprovals(ctx context.Context, limit int) ([]Approval, error) { panic("soon") }
-
-// SupersedeApprovals supersedes all pending and approved approvals of a session
-// and returns how many.
-func (s *Store) SupersedeApprovals(ctx context.Context, sessionID, reason string) (int, error) {
-	panic("soon")
-}
-
-// NewRestoreEpoch is called after a backup was restored: pending and unconsumed
-// approvals made before it are void, their sessions woken. It returns the new
-// epoch and how many approvals it voided.
-func (s *Store) NewRestoreEpoch(ctx context.Context) (epoch int64, voided int, err error) {
-	panic("soon")
+func scanApproval(row scanner) (Approval, error) {
+	var a Approval
+	err := row.Scan(&a.ID, &a.SessionID, &a.InstallationID, &a.RepositoryID, &a.Owner, &a.Repository, &a.Issue, &a.CallKey,
+		&a.Kind, &a.Digest, &a.Nonce, text(&a.Record), &a.Base, &a.BaseRef, &a.Commit, &a.Tree, &a.TargetRef,
+		&a.ExpectedRemote, &a.Title, &a.Body, &a.ConfigHash, &a.RoleNeeded, &a.RequesterID, &a.RequesterLogin,
+		&a.PromptCommentID, &a.PromptBodyHash, &a.CheckRunID, at(&a.PromptedAt), &a.State, &a.DecidedBy, &a.DecidedByID,
+		&a.DecidedVia, &a.Reason, at(&a.DecidedAt), at(&a.ConsumedAt), &a.ConsumedBy, at(&a.ExpiresAt), at(&a.NextPollAt),
+		&a.PollETag, &a.RestoreEpoch, at(&a.CreatedAt))
+	return a, err
 }

@@ -2,8 +2,19 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
+)
+
+var (
+	readClock   = named("clock")
+	auditHead   = named("audit_head")
+	insertAudit = named("insert_audit")
+	listAudit   = named("audit_log")
 )
 
 // An AuditEntry is one line of the audit log: who did what to what. Seq, At,
@@ -19,7 +30,8 @@ type AuditEntry struct {
 	// Action is a word such as approval.approved; Subject is what it was done to.
 	Action  string
 	Subject string
-	Detail  json.RawMessage
+	// Detail is JSON, nil for none.
+	Detail json.RawMessage
 	// Hash is SHA-256, in hexadecimal, over the entry and the Previous one's.
 	Previous string
 	Hash     string
@@ -33,17 +45,98 @@ type AuditHead struct {
 }
 
 // Audit appends an entry and returns the new head.
-func (s *Store) Audit(ctx context.Context, entry AuditEntry) (AuditHead, error) { panic("soon") }
+func (s *Store) Audit(ctx context.Context, entry AuditEntry) (AuditHead, error) {
+	err := s.transact(ctx, func(t *tx) error { return t.audit(ctx, entry) })
+	if err != nil {
+		return AuditHead{}, err
+	}
+	return s.AuditHead(ctx)
+}
+
+// audit appends an entry. It locks the log until the transaction ends, so it
+// comes last.
+func (t *tx) audit(ctx context.Context, e AuditEntry) error {
+	if err := t.lockSched(ctx, "audit"); err != nil {
+		return err
+	}
+	head, err := t.auditHead(ctx)
+	if err != nil {
+		return err
+	}
+	if e.At, err = one(ctx, t.conn, func(row scanner) (now time.Time, err error) {
+		return now, row.Scan(at(&now))
+	}, readClock); err != nil {
+		return err
+	}
+	e.Seq, e.Previous = head.Seq+1, head.Hash
+	e.clean()
+	_, err = t.exec(ctx, insertAudit, e.Seq, e.At, e.InstallationID, e.RepositoryID, e.SessionID, e.Actor, e.ActorID,
+		e.Action, e.Subject, e.Detail, e.Previous, e.sum())
+	return err
+}
+
+// clean makes the entry what will be read back, so that its hash is of that.
+func (e *AuditEntry) clean() {
+	for _, field := range []*string{&e.SessionID, &e.Actor, &e.Action, &e.Subject} {
+		*field = cleanText(*field)
+	}
+	e.Detail = json.RawMessage(cleanText(string(e.Detail)))
+}
+
+// sum is the entry's hash. Each field is preceded by its length, so that no two
+// entries share their bytes.
+func (e *AuditEntry) sum() string {
+	hash := sha256.New()
+	for _, field := range []any{e.Seq, e.At.UnixMilli(), e.InstallationID, e.RepositoryID, e.SessionID, e.Actor, e.ActorID,
+		e.Action, e.Subject, string(e.Detail), e.Previous} {
+		text := fmt.Sprint(field)
+		fmt.Fprintf(hash, "%d:%s", len(text), text)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
 
 // AuditHead returns the last entry's number and hash, zero for an empty log.
-func (s *Store) AuditHead(ctx context.Context) (AuditHead, error) { panic("soon") }
+func (s *Store) AuditHead(ctx context.Context) (AuditHead, error) { return s.reader().auditHead(ctx) }
+
+func (c conn) auditHead(ctx context.Context) (AuditHead, error) {
+	head, err := one(ctx, c, func(row scanner) (h AuditHead, err error) {
+		err = row.Scan(&h.Seq, &h.Hash)
+		return h, err
+	}, auditHead)
+	if errors.Is(err, ErrNotFound) {
+		return AuditHead{}, nil
+	}
+	return head, err
+}
 
 // AuditLog returns entries from seq on, at most limit.
 func (s *Store) AuditLog(ctx context.Context, from int64, limit int) ([]AuditEntry, error) {
-	panic("soon")
+	return all(ctx, s.reader(), scanAudit, listAudit, from, limit)
 }
 
 // VerifyAudit recomputes the whole chain and returns its head. It fails with
 // [ErrAuditBroken], naming the first entry that does not fit. A log that was
 // cut at its end verifies: compare the head with one kept elsewhere.
-func (s *Store) VerifyAudit(ctx context.Context) (AuditHead, error) { panic("soon") }
+func (s *Store) VerifyAudit(ctx context.Context) (AuditHead, error) {
+	const page = 1000
+	var head AuditHead
+	for {
+		entries, err := s.AuditLog(ctx, head.Seq+1, page)
+		if err != nil || len(entries) == 0 {
+			return head, err
+		}
+		for _, entry := range entries {
+			if entry.Seq != head.Seq+1 || entry.Previous != head.Hash || entry.sum() != entry.Hash {
+				return head, fmt.Errorf("entry %d: %w", head.Seq+1, ErrAuditBroken)
+			}
+			head = AuditHead{Seq: entry.Seq, Hash: entry.Hash}
+		}
+	}
+}
+
+func scanAudit(row scanner) (AuditEntry, error) {
+	var e AuditEntry
+	err := row.Scan(&e.Seq, at(&e.At), &e.InstallationID, &e.RepositoryID, &e.SessionID, &e.Actor, &e.ActorID, &e.Action,
+		&e.Subject, text(&e.Detail), &e.Previous, &e.Hash)
+	return e, err
+}

@@ -2,6 +2,9 @@ package store
 
 import (
 	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // What callers tell apart with errors.Is. A lost lease is runner.ErrFenced.
@@ -61,3 +64,16 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// withoutSecrets returns an error's text without what a connection's
+// configuration may hold.
+func withoutSecrets(err error) string {
+	if refused, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		// Its text names user and database; the causes are enough.
+		if fault, ok := errors.AsType[*pgconn.PgError](refused); ok {
+			return fmt.Sprintf("%s, %s", fault.Message, fault.Code)
+		}
+		return fmt.Sprintf("%s:%d cannot be connected", refused.Config.Host, refused.Config.Port)
+	}
+	return err.Error()
+}

@@ -2,9 +2,24 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
+
+var (
+	insertNode       = named("insert_node")
+	expireOtherNodes = named("expire_other_nodes")
+	forgetNodes      = named("forget_nodes")
+	beatNode         = named("beat_node")
+	drainNode        = named("drain_node")
+	leaveNode        = named("leave_node")
+	nodeServes       = named("node_serves")
+)
+
+// forgetAfter is how long the row of a dead node that left nothing behind is
+// kept.
+const forgetAfter = 24 * time.Hour
 
 // A Node is one incarnation of a process. It holds leases on sessions, routes
 // commands and sends effects; all of that ends with its own lease. A Node is
@@ -15,41 +30,174 @@ type Node struct {
 	Name string
 
 	store *Store
+	lost  chan struct{}
+
 	mutex sync.Mutex
 	until time.Time
-	lost  chan struct{}
 	over  bool
 }
 
 // Register makes a new node with a lease of [NodeTTL]. In a serving process of
 // an embedded database the first registration takes over at once from all
 // earlier nodes: the lock file proves that they are dead.
-func (s *Store) Register(ctx context.Context, name string) (*Node, error) { panic("soon") }
+func (s *Store) Register(ctx context.Context, name string) (*Node, error) {
+	node := &Node{ID: NewID(), Name: name, store: s, lost: make(chan struct{})}
+	sent := s.clock()
+	succeed := s.lock != nil && !s.succeeded.Load()
+	err := s.transact(ctx, func(t *tx) error {
+		if succeed {
+			if _, err := t.exec(ctx, expireOtherNodes); err != nil {
+				return err
+			}
+		}
+		if _, err := t.exec(ctx, forgetNodes, forgetAfter.Milliseconds()); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, insertNode, node.ID, name, NodeTTL.Milliseconds())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.succeeded.Store(true)
+	node.renewed(sent)
+	return node, nil
+}
 
 // Beat renews the lease. It fails with [ErrNodeExpired] when the lease had run
 // out already: an expired node cannot come back.
-func (n *Node) Beat(ctx context.Context) error { panic("soon") }
+func (n *Node) Beat(ctx context.Context) error {
+	sent := n.store.clock()
+	if !n.Alive() {
+		n.giveUp()
+		return ErrNodeExpired
+	}
+	err := n.store.transact(ctx, func(t *tx) error { return n.renew(ctx, t) })
+	if errors.Is(err, ErrNodeExpired) {
+		n.giveUp()
+	}
+	if err == nil {
+		n.renewed(sent)
+	}
+	return err
+}
+
+// renew moves the lease's end within a transaction.
+func (n *Node) renew(ctx context.Context, t *tx) error {
+	return onlyOne(t.exec(ctx, beatNode, n.ID, NodeTTL.Milliseconds()))(ErrNodeExpired)
+}
+
+// onlyOne turns "no row was changed" into an error of the caller's.
+func onlyOne(rows int64, err error) func(missing error) error {
+	return func(missing error) error {
+		if err == nil && rows == 0 {
+			return missing
+		}
+		return err
+	}
+}
 
 // Keep beats every [BeatInterval] until ctx is done (nil) or the lease is lost
 // ([ErrNodeExpired]); faults of the database in between are retried while the
 // lease lasts. Run it in a goroutine of its own.
-func (n *Node) Keep(ctx context.Context) error { panic("soon") }
+func (n *Node) Keep(ctx context.Context) error {
+	pause := BeatInterval
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.lost:
+			return ErrNodeExpired
+		case <-time.After(pause):
+		}
+		pause = n.keepOnce(ctx)
+	}
+}
+
+// keepOnce beats once and returns when to beat next. A beat that the database
+// does not answer is given up at the node's deadline.
+func (n *Node) keepOnce(ctx context.Context) time.Duration {
+	const impatience = 500 * time.Millisecond
+	left := n.Deadline().Sub(n.store.clock())
+	if left <= 0 {
+		n.giveUp()
+		return 0
+	}
+	attempt, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	err := n.Beat(attempt)
+	if err == nil {
+		return BeatInterval
+	}
+	if ctx.Err() == nil && !errors.Is(err, ErrNodeExpired) {
+		n.store.logger.Warn("the node's lease could not be renewed", "node", n.ID, "left", left, "error", err)
+	}
+	return impatience
+}
+
+func (n *Node) renewed(sent time.Time) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if until := sent.Add(NodeTTL - NodeMargin); until.After(n.until) {
+		n.until = until
+	}
+}
+
+func (n *Node) giveUp() {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if !n.over {
+		n.over = true
+		close(n.lost)
+	}
+}
 
 // Alive says whether the node may go on: its last successful beat was sent less
 // than NodeTTL minus [NodeMargin] ago by the clock of this process.
-func (n *Node) Alive() bool { panic("soon") }
+func (n *Node) Alive() bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return !n.over && n.store.clock().Before(n.until)
+}
 
 // Deadline is the moment at which Alive turns false unless a beat succeeds.
-func (n *Node) Deadline() time.Time { panic("soon") }
+func (n *Node) Deadline() time.Time {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return n.until
+}
 
 // Lost is closed when the node has found out that its lease is gone. Whoever
 // works for it stops then.
-func (n *Node) Lost() <-chan struct{} { panic("soon") }
+func (n *Node) Lost() <-chan struct{} { return n.lost }
 
 // Drain takes the node out of service: it acquires and claims nothing more but
 // keeps what it holds while it beats. With nothing held, call Leave.
-func (n *Node) Drain(ctx context.Context) error { panic("soon") }
+func (n *Node) Drain(ctx context.Context) error {
+	return n.store.transact(ctx, func(t *tx) error {
+		return onlyOne(t.exec(ctx, drainNode, n.ID))(ErrNodeExpired)
+	})
+}
 
 // Leave ends the node's lease now. What it still holds can be taken over at
 // once.
-func (n *Node) Leave(ctx context.Context) error { panic("soon") }
+func (n *Node) Leave(ctx context.Context) error {
+	err := n.store.transact(ctx, func(t *tx) error {
+		t.tell(TopicCommands, TopicSessions, TopicOutbox)
+		return onlyOne(t.exec(ctx, leaveNode, n.ID))(ErrNodeExpired)
+	})
+	n.giveUp()
+	return err
+}
+
+// mayTake fails with ErrNodeExpired unless the node is alive and in service.
+func (n *Node) mayTake(ctx context.Context, t *tx) error {
+	if !n.Alive() {
+		return ErrNodeExpired
+	}
+	serves, err := one(ctx, t.conn, scanOne[bool], nodeServes, n.ID)
+	if err == nil && !serves {
+		return ErrNodeExpired
+	}
+	return err
+}

@@ -53,10 +53,13 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // The lease of a node. docs/store.md gives the reasons.
@@ -104,23 +107,41 @@ type Options struct {
 
 // A Store is an open database. Make one with [Open].
 type Store struct {
-	engine  engine
+	engine engine
+	mode   Mode
+	// write and read are the pools; write is nil with ModeRead. On Postgres
+	// they are the same.
 	write   *sql.DB
 	read    *sql.DB
+	queries map[query]string
 	logger  *slog.Logger
 	clock   func() time.Time
-	mode    Mode
-	queries map[query]string
 	hub     *hub
-	lock    *fileLock
-	stop    context.CancelFunc
-	done    sync.WaitGroup
 
-	// takeover is true until the first node of a serving process registers:
-	// whoever holds the lock file knows that all older nodes are dead.
-	takeover sync.Once
+	// path and lock belong to SQLite: the file, and what a server holds.
+	path string
+	lock *fileLock
+	// listen belongs to Postgres: how the listening connection is made.
+	listen     *pgx.ConnConfig
+	stop       context.CancelFunc
+	background sync.WaitGroup
+
+	// succeeded is set once a node of this process has taken over from those
+	// of the process that held the lock before.
+	succeeded atomic.Bool
 	// hook is called at named points of a transaction, by tests only.
 	hook func(point string)
+}
+
+// pools returns the pools that are open, each once.
+func (s *Store) pools() []*sql.DB {
+	var pools []*sql.DB
+	for _, pool := range []*sql.DB{s.write, s.read} {
+		if pool != nil && !slices.Contains(pools, pool) {
+			pools = append(pools, pool)
+		}
+	}
+	return pools
 }
 
 // NewID returns a new UUIDv7 as text. Ids made later sort later.

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// SetHook has a function called at named points of every transaction.
+func (s *Store) SetHook(hook func(point string)) { s.hook = hook }
+
+// PrepareAll yields the queries that the engine cannot parse.
+func (s *Store) PrepareAll(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for name, text := range s.queries {
+			switch {
+			case strings.HasSuffix(string(name), "_columns"), strings.HasPrefix(string(name), "schema_table"),
+				name == "notify" && s.Engine() == "sqlite":
+				continue
+			case strings.HasSuffix(text, "VALUES"):
+				text += " " + s.engine.tuples(1, strings.Count(text[:strings.Index(text, ")")], ",")+1)
+			}
+			statement, err := s.write.PrepareContext(ctx, text)
+			if err != nil {
+				if !yield(string(name), err) {
+					return
+				}
+				continue
+			}
+			statement.Close()
+		}
+	}
+}

@@ -1,0 +1,23 @@
+-- name: insert_node
+INSERT INTO nodes (id, name, lease_until, started_at) VALUES ($1, $2, @now + $3, @now)
+
+-- name: expire_other_nodes
+UPDATE nodes SET lease_until = @now WHERE lease_until > @now
+
+-- name: forget_nodes
+DELETE FROM nodes WHERE lease_until < @now - $1
+  AND NOT EXISTS (SELECT 1 FROM sessions WHERE node = nodes.id)
+  AND NOT EXISTS (SELECT 1 FROM commands WHERE node = nodes.id)
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE node = nodes.id)
+
+-- name: beat_node
+UPDATE nodes SET lease_until = @now + $2 WHERE id = $1 AND lease_until > @now
+
+-- name: drain_node
+UPDATE nodes SET draining = TRUE WHERE id = $1 AND lease_until > @now
+
+-- name: leave_node
+UPDATE nodes SET lease_until = @now WHERE id = $1 AND lease_until > @now
+
+-- name: node_serves
+SELECT EXISTS (SELECT 1 FROM nodes WHERE id = $1 AND lease_until > @now AND NOT draining)

@@ -1,0 +1,216 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serverVariable names the environment variable for a server of one's own.
+const serverVariable = "HANDOFF_TEST_POSTGRES"
+
+// superuser is the name of the private server's one user.
+const superuser = "postgres"
+
+// server starts the private server once in the life of the process and returns
+// its URL without a database.
+var server = sync.OnceValues(startServer)
+
+// errNoServer says that the machine has no Postgres to start.
+var errNoServer = errors.New("no PostgreSQL server is installed; set " + serverVariable + " to the URL of one")
+
+// createDatabase returns the URL of a fresh database.
+func createDatabase(t testing.TB) string {
+	t.Helper()
+	address := os.Getenv(serverVariable)
+	if address == "" {
+		started, err := server()
+		if err != nil {
+			missing(t, err.Error())
+		}
+		address = started
+	}
+	location, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("%s is not a URL", serverVariable)
+	}
+	pool, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	name := fmt.Sprintf("handoff_test_%d_%d", os.Getpid(), time.Now().UnixNano())
+	if _, err := pool.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		missing(t, "the server cannot create a database: "+err.Error())
+	}
+	t.Cleanup(func() { dropDatabase(t, address, name) })
+	location.Path = "/" + name
+	return location.String()
+}
+
+func dropDatabase(t testing.TB, address, name string) {
+	pool, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer pool.Close()
+	// FORCE, because a test may have left a process connected that it killed.
+	if _, err := pool.ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		t.Error(err)
+	}
+}
+
+// startServer makes a cluster in a temporary directory and starts it on a
+// Unix socket there. The kernel stops it when this process ends, however it
+// ends; its directory is removed by the next process that starts one.
+func startServer() (string, error) {
+	programs, err := findPrograms()
+	if err != nil {
+		return "", err
+	}
+	removeOldClusters()
+	directory, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", clusterPrefix, os.Getpid()))
+	if err != nil {
+		return "", err
+	}
+	credential, err := serverCredential(directory)
+	if err != nil {
+		return "", err
+	}
+	data := filepath.Join(directory, "data")
+	initialise := exec.Command(filepath.Join(programs, "initdb"), "--pgdata", data, "--username", superuser,
+		"--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync")
+	initialise.Dir = directory
+	initialise.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	if output, err := initialise.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("initdb: %w: %s", err, output)
+	}
+	if err := runServer(programs, directory, data, credential); err != nil {
+		return "", err
+	}
+	address := (&url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres",
+		RawQuery: url.Values{"host": {directory}}.Encode()}).String()
+	return address, awaitServer(address, filepath.Join(directory, "log"))
+}
+
+// runServer starts the server so that it dies with this process.
+func runServer(programs, directory, data string, credential *syscall.Credential) error {
+	log, err := os.Create(filepath.Join(directory, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", directory,
+		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "fsync=on")
+	command.Dir = directory
+	command.Stdout, command.Stderr = log, log
+	// SIGQUIT is Postgres's immediate shutdown.
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGQUIT}
+	started := make(chan error)
+	go func() {
+		// The signal is sent when the starting thread ends, so this one never
+		// does.
+		runtime.LockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+			select {}
+		}
+	}()
+	return <-started
+}
+
+func awaitServer(address, log string) error {
+	pool, err := sql.Open("pgx", address)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	deadline, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		err := pool.PingContext(deadline)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-deadline.Done():
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("the server did not start: %w: %s", err, said)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// findPrograms returns the directory of the newest installed server. Debian
+// keeps it outside of PATH.
+func findPrograms() (string, error) {
+	installed, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil {
+		return "", err
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	if len(installed) == 0 {
+		return "", errNoServer
+	}
+	newest := slices.MaxFunc(installed, func(a, b string) int { return serverVersion(a) - serverVersion(b) })
+	return filepath.Dir(newest), nil
+}
+
+func serverVersion(path string) int {
+	version, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+	return version
+}
+
+// serverCredential chooses who runs the server, which refuses to be root, and
+// gives that user the directory. It returns nil for the user that we are.
+func serverCredential(directory string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{superuser, "nobody"} {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(account.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(account.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, err
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(directory, int(uid), int(gid))
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+const clusterPrefix = "handoff-postgres-"
+
+// removeOldClusters removes the directories of processes that have ended.
+func removeOldClusters() {
+	directories, _ := filepath.Glob(filepath.Join(os.TempDir(), clusterPrefix+"*"))
+	for _, directory := range directories {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(directory), clusterPrefix), "-")
+		process, err := strconv.Atoi(number)
+		if err == nil && errors.Is(syscall.Kill(process, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(directory)
+		}
+	}
+}

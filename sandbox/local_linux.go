@@ -125,6 +125,7 @@ type localSandbox struct {
 	temp     string   // what commands see as /tmp
 	places   places
 	base     extent
+	passages []passage
 
 	mu      sync.Mutex
 	runs    int
@@ -141,8 +142,9 @@ func (s *localSandbox) settle() error {
 		return nil
 	}
 	if !s.tier.ownWorld() {
-		if err := s.reachable(); err != nil {
-			return err
+		var err error
+		if s.passages, err = openPassages(s.visible(), s.identity.UID); err != nil {
+			return fail(CodeSetup, err, "Commands cannot get to the workspace")
 		}
 	}
 	found, err := claim(s.trees(), s.identity.UID, s.identity.GID)
@@ -175,27 +177,13 @@ func (s *localSandbox) makePlaces() places {
 	return newPlaces(list...)
 }
 
-// reachable reports a directory on the way to a visible path that the
-// sandbox's user may not pass. Nothing is changed: whether others may pass a
-// directory is for its owner to say.
-func (s *localSandbox) reachable() error {
+// visible are the host paths that commands have to get to.
+func (s *localSandbox) visible() []string {
 	paths := s.trees()
 	for _, mount := range s.spec.ReadOnly {
 		paths = append(paths, mount.Source)
 	}
-	for _, path := range paths {
-		for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-			info, err := os.Stat(dir)
-			if err == nil && info.Mode().Perm()&0o001 == 0 {
-				return fail(CodeSetup, nil, "Commands run as user %d here, who may not pass %s on the way to %s. "+
-					"Allow it with: chmod o+x %s", s.identity.UID, dir, path, dir)
-			}
-			if dir == "/" {
-				break
-			}
-		}
-	}
-	return nil
+	return paths
 }
 
 // Path translates a host path; see [Sandbox].
@@ -233,7 +221,7 @@ func (s *localSandbox) Close() error {
 	}
 	s.mu.Unlock()
 	s.idle.Wait()
-	return errors.Join(RemoveTree(s.state), s.lock.Close())
+	return errors.Join(closePassages(s.passages), RemoveTree(s.state), s.lock.Close())
 }
 
 const lockName = ".lock"

@@ -1,0 +1,3 @@
+package sandbox
+
+func attackMain(args []string) int { return 0 }

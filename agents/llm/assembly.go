@@ -221,10 +221,21 @@ func continues(last, piece map[string]any) bool {
 	if kind != "reasoning.text" && kind != "reasoning.summary" && kind != "text" && kind != "thinking" {
 		return false
 	}
-	return last["type"] == piece["type"] && last["index"] == piece["index"] && compatible(last["id"], piece["id"])
+	return scalar(last["type"]) == kind && scalar(last["index"]) == scalar(piece["index"]) &&
+		(last["id"] == nil || piece["id"] == nil || scalar(last["id"]) == scalar(piece["id"]))
 }
 
-func compatible(a, b any) bool { return a == nil || b == nil || a == b }
+// scalar writes a value that names something, so that it can be compared.
+func scalar(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case json.Number:
+		return value.String()
+	default:
+		return ""
+	}
+}
 
 // plainText returns the text of a content field: a string or a list of parts.
 func plainText(content any) string {

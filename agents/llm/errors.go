@@ -47,6 +47,12 @@ func (e *endpoint) failure(kind string, cause error, message string) *agents.Err
 // control characters, not too long.
 func (e *endpoint) clean(text string) string {
 	text = e.credential.redact(text)
+	// A gateway may repeat the key of another provider.
+	for _, p := range providers {
+		if p.KeyVariable != "" {
+			text = hide(text, strings.TrimSpace(e.config.Getenv(p.KeyVariable)))
+		}
+	}
 	if e.config.Redact != nil {
 		text = e.config.Redact(text)
 	}
@@ -222,7 +228,6 @@ var codes = map[string]verdict{
 	"PERMISSION_DENIED":        verdictAuth,
 	"RESOURCE_EXHAUSTED":       verdictRate,
 	"UNAVAILABLE":              verdictDown,
-	"INVALID_ARGUMENT":         verdictBad,
 	"1000":                     verdictAuth,
 	"1001":                     verdictAuth,
 	"1002":                     verdictAuth,
@@ -294,6 +299,9 @@ func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.
 	f.Message = e.clean(f.Message)
 	if code, ok := f.Code.(string); ok {
 		f.Code = e.clean(code)
+	}
+	if f.Param != nil {
+		*f.Param = e.clean(*f.Param)
 	}
 	f.Type = e.clean(f.Type)
 	where := e.provider.Name

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"handoff/agents"
@@ -38,21 +39,22 @@ var (
 
 // A clock ends an attempt when it is not set again in time.
 type clock struct {
-	timer *time.Timer
-	end   context.CancelCauseFunc
+	end    context.CancelCauseFunc
+	reason atomic.Value
+	timer  *time.Timer
 }
 
 // set starts the clock anew.
 func (c *clock) set(wait time.Duration, reason error) {
-	c.stop()
-	c.timer = time.AfterFunc(wait, func() { c.end(reason) })
+	c.reason.Store(reason)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, func() { c.end(c.reason.Load().(error)) })
+		return
+	}
+	c.timer.Reset(wait)
 }
 
-func (c *clock) stop() {
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-}
+func (c *clock) stop() { c.timer.Stop() }
 
 // attempt makes one attempt. Shown says that pieces of it went to OnDelta.
 // The response of a failed attempt holds what is known of its size.

@@ -112,7 +112,7 @@ func (c *Client) UpdatePullRequest(ctx context.Context, number int, request Pull
 func pullRequestOf(p *gh.PullRequest) PullRequest {
 	return PullRequest{
 		Number: p.GetNumber(), Title: p.GetTitle(), Body: p.GetBody(), State: p.GetState(),
-		Merged: p.GetMerged() || p.MergedAt != nil, Draft: p.GetDraft(), HTMLURL: p.GetHTMLURL(),
+		Merged: p.GetMerged() || !p.GetMergedAt().IsZero(), Draft: p.GetDraft(), HTMLURL: p.GetHTMLURL(),
 		Author: userOf(p.GetUser()), Base: p.GetBase().GetRef(), Head: p.GetHead().GetRef(),
 		HeadSHA: p.GetHead().GetSHA(), HeadRepositoryID: p.GetHead().GetRepo().GetID(), CreatedAt: p.GetCreatedAt().Time,
 	}

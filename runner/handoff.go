@@ -94,7 +94,7 @@ func (l *loop) handOff(ctx context.Context, run *RunState, agent agents.Agent) (
 		case refusal != "":
 			drafts = append(drafts, outcomeDraft(run, *l.refusal(call, refusal)))
 		case committed != nil:
-			drafts = append(drafts, outcomeDraft(run, *l.refusal(call, "Ignored: one handoff per turn, and this turn's went to "+committed.To+".")))
+			drafts = append(drafts, outcomeDraft(run, *l.refusal(call, "ignored: one handoff per turn, and this turn's went to "+committed.To+".")))
 		default:
 			committed = l.handoffRecord(agent, target, args, call)
 		}

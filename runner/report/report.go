@@ -18,6 +18,7 @@ package report
 import (
 	"embed"
 	"fmt"
+	"regexp"
 	"strings"
 	"text/template"
 	"time"
@@ -33,6 +34,7 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"inline":   Inline,
+	"person":   person,
 	"neutral":  func(text string) string { return Neutral(text, MaxBody/2) },
 	"fence":    func(text string) string { return Fence(text, "") },
 	"quote":    Quote,
@@ -105,6 +107,22 @@ func (p Progress) Markdown() string {
 	return render("progress.md", p)
 }
 
+// LastWords are the one new comment at a session's end. It is short, because
+// the progress comment has the whole; it exists because an edit notifies nobody.
+type LastWords struct {
+	Requester      string
+	State          string
+	Headline       string
+	Failure        string
+	Next           string
+	PullRequestURL string
+}
+
+// Markdown renders the comment. The requester alone is mentioned.
+func (l LastWords) Markdown() string {
+	return render("last_words.md", l)
+}
+
 // render executes a template that was parsed at start; the data are our own
 // structs, so a failure is a defect of the template and is shown as text.
 func render(name string, data any) string {
@@ -113,6 +131,17 @@ func render(name string, data any) string {
 		return "This report could not be written: " + err.Error()
 	}
 	return Cut(tidyBlankLines(b.String()), MaxBody)
+}
+
+// login is what GitHub lets people call themselves.
+var login = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38})$`)
+
+// person mentions somebody whom the host names, and nobody else.
+func person(name string) string {
+	if login.MatchString(name) {
+		return "@" + name
+	}
+	return Inline(name)
 }
 
 // tidyBlankLines makes one blank line of several, which templates leave.

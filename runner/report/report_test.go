@@ -72,6 +72,18 @@ func TestProgressAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestLastWordsMentionTheRequesterAlone(t *testing.T) {
+	got := LastWords{Requester: "ada", Headline: "The session ended early", Failure: "@bob broke it", Next: "Comment `/copilot retry`."}.Markdown()
+	want := "@ada: The session ended early.\n\n@&#8203;bob broke it\n\nComment `/copilot retry`.\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = LastWords{Requester: "not a login @everyone", PullRequestURL: "https://x.example/pull/2"}.Markdown()
+	if strings.Contains(got, "@everyone") || !strings.Contains(got, "https://x.example/pull/2") {
+		t.Error(got)
+	}
+}
+
 func TestManyStepsAreCounted(t *testing.T) {
 	progress := Progress{Steps: make([]Step, 30)}
 	if got := progress.Markdown(); !strings.Contains(got, "… 18 earlier steps") {

@@ -1,0 +1,187 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"handoff/agents"
+	"handoff/gitops/git"
+	"handoff/gitops/github"
+	"handoff/runner/repoconfig"
+)
+
+// The session variables that the conductor sets and relies on.
+const (
+	varRepository    = "repository"
+	varIssue         = "issue"
+	varIssueTitle    = "issue_title"
+	varBaseBranch    = "base_branch"
+	varBaseCommit    = "base_commit"
+	varSetupCommand  = "setup_command"
+	varTestCommand   = "test_command"
+	varPlan          = "plan"
+	varBranch        = "branch"
+	varPushedCommit  = "pushed_commit"
+	varPullRequest   = "pull_request"
+	varContinuedFrom = "continued_from"
+)
+
+// A base is what a session works on; it is found once and then pinned.
+type base struct {
+	repository *git.Repository
+	remote     git.Remote
+	// branch is the default branch, commit what the workspace was checked out
+	// from.
+	branch string
+	commit string
+	// target is the branch of an earlier session of the issue that this one
+	// continues, pushed the commit that it is at; both "" for a new branch.
+	target string
+	pushed string
+	pull   string
+}
+
+// findBase fetches the commit that the session works on: the pinned one, or
+// the tip of the default branch the first time.
+func (h *hold) findBase(ctx context.Context) error {
+	repository, err := h.host.Repository(ctx)
+	if err != nil {
+		return hostFault(err)
+	}
+	if repository.Archived || repository.Disabled {
+		return &fault{code: "ARCHIVED", message: "The repository is archived, so nothing can be pushed to it.", next: "Unarchive it and comment `/copilot retry`."}
+	}
+	address, err := h.host.GitURL(ctx)
+	if err != nil {
+		return hostFault(err)
+	}
+	h.base.remote = git.Remote{
+		Host: h.Host, InstallationID: h.session.InstallationID, RepositoryID: h.session.RepositoryID, URL: address,
+		Auth: h.token(false),
+	}
+	variables := h.session.Variables
+	h.base.branch = repository.DefaultBranch
+	h.base.target, h.base.pushed, h.base.pull = variables[varBranch], variables[varPushedCommit], variables[varPullRequest]
+	if pinned := variables[varBaseCommit]; pinned != "" {
+		h.base.commit, h.base.branch = pinned, variables[varBaseBranch]
+		if err := h.Cache.FetchCommit(ctx, h.base.remote, pinned); err != nil {
+			return gitFault(err)
+		}
+	} else if err := h.fetchFirst(ctx); err != nil {
+		return err
+	}
+	h.base.repository, err = h.Cache.Repository(h.base.remote)
+	return gitFault(err)
+}
+
+// fetchFirst chooses the commit to start from: the head of the issue's open
+// pull request if an earlier session left one, otherwise the default branch.
+func (h *hold) fetchFirst(ctx context.Context) error {
+	continued, err := h.continuePullRequest(ctx)
+	if err != nil || continued {
+		return err
+	}
+	h.base.commit, err = h.Cache.Fetch(ctx, h.base.remote, h.base.branch)
+	return gitFault(err)
+}
+
+// token returns the function with which the git layer asks for a token. A
+// token that was refused is dropped, so that the second question is answered
+// with a new one.
+func (h *hold) token(write bool) func(context.Context) (string, error) {
+	var last github.Token
+	return func(ctx context.Context) (string, error) {
+		if last.Value != "" {
+			h.host.DropToken(last)
+		}
+		token, err := h.host.Token(ctx, write)
+		last = token
+		return token.Value, err
+	}
+}
+
+// loadConfig reads the repository's rules from the base commit.
+func (h *hold) loadConfig(ctx context.Context) error {
+	content, err := h.base.repository.ReadFile(ctx, h.base.commit, repoconfig.Path, 1<<20)
+	var file *repoconfig.File
+	switch {
+	case git.CodeOf(err) == git.CodeNotFound:
+	case err != nil:
+		return gitFault(err)
+	default:
+		parsed, faults := repoconfig.Parse(content)
+		if len(faults) > 0 {
+			return configFault(faults)
+		}
+		file = parsed
+	}
+	config, wishes := h.Operator.Resolve(file)
+	for _, wish := range wishes {
+		h.notices = append(h.notices, repoconfig.Path+", "+wish.String())
+	}
+	h.config = config
+	return nil
+}
+
+func configFault(faults []repoconfig.Fault) *fault {
+	lines := make([]string, len(faults))
+	for i, one := range faults {
+		lines[i] = "- " + one.String()
+	}
+	return &fault{
+		code:    "CONFIG",
+		message: fmt.Sprintf("%s has faults, so the crew did not start:\n\n%s", repoconfig.Path, strings.Join(lines, "\n")),
+		next:    "Correct the file on the default branch and comment `/copilot retry`.",
+	}
+}
+
+// variables are what instructions can refer to.
+func (h *hold) variables() agents.Variables {
+	test := strings.Join(h.config.Test, " && ")
+	if test == "" {
+		test = "(none configured)"
+	}
+	return agents.Variables{
+		varRepository:   h.session.Owner + "/" + h.session.Repository,
+		varIssue:        fmt.Sprint(h.session.Issue),
+		varIssueTitle:   h.session.IssueTitle,
+		varBaseBranch:   h.base.branch,
+		varBaseCommit:   h.base.commit,
+		varSetupCommand: strings.Join(h.config.Setup, " && "),
+		varTestCommand:  test,
+		varBranch:       h.base.target,
+		varPushedCommit: h.base.pushed,
+		varPullRequest:  h.base.pull,
+	}
+}
+
+// hostFault ends a session for what GitHub says, where time will not mend it.
+func hostFault(err error) error {
+	switch github.CodeOf(err) {
+	case "":
+		return err
+	case github.CodeNotFound, github.CodeGone, github.CodeForbidden, github.CodeNotInstalled, github.CodeValidation:
+		return &fault{code: "GITHUB", message: err.Error(), next: "Check that the App is installed on this repository with the permissions of its settings page.", err: err}
+	}
+	return err
+}
+
+// gitFault ends a session for what the repository is like.
+func gitFault(err error) error {
+	code := git.CodeOf(err)
+	next := ""
+	switch code {
+	case git.CodeEmpty:
+		next = "Push a first commit and comment `/copilot retry`."
+	case git.CodeTooLarge:
+		next = "Ask the operator to raise the limit."
+	case git.CodeRefused, git.CodeInvalid:
+		next = "Rename what is named here and comment `/copilot retry`."
+	case git.CodeNotFound, git.CodeRedirect:
+		next = "If the branch was rewritten, start anew with a `/copilot` comment."
+	default:
+		return err
+	}
+	return &fault{code: "GIT_" + strings.ToUpper(string(code)), message: sentence(err), next: next, err: err}
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"handoff/agents"
+	"handoff/runner"
+	"handoff/runner/outbox"
+	"handoff/runner/report"
+	"handoff/runner/store"
+)
+
+// patchName is the artifact that holds a session's work as a diff.
+const patchName = "work.patch"
+
+// An end is how a session ended, in words.
+type end struct {
+	state   store.SessionState
+	code    string
+	result  string
+	failure string
+	next    string
+}
+
+// finishFinal ends a session whose crew has given its answer.
+func (h *hold) finishFinal(ctx context.Context, outcome runner.Outcome) error {
+	return h.finish(ctx, end{state: store.StateCompleted, result: outcome.Output})
+}
+
+// finishEnded ends a session that a limit, a model or a person ended.
+func (h *hold) finishEnded(ctx context.Context, outcome runner.Outcome) error {
+	failed := outcome.Err
+	e := end{
+		state: store.StateFailed, code: string(failed.Code), failure: failed.Message,
+		next: "Comment `/copilot retry` to go on from here, with fresh limits.",
+	}
+	if failed.Code == agents.CodeCancelled {
+		e.state = store.StateCancelled
+		e.next = "Comment `/copilot retry` to go on from here."
+	}
+	return h.finish(ctx, e)
+}
+
+// finishFault ends a session that could not begin or go on.
+func (h *hold) finishFault(ctx context.Context, failed *fault) error {
+	state := store.StateFailed
+	if failed.code == "EXPIRED" {
+		state = store.StateExpired
+	}
+	return h.finish(ctx, end{state: state, code: failed.code, failure: failed.message, next: failed.next})
+}
+
+// finishCancelled ends a session that was stopped before the crew began or
+// while it waited.
+func (h *hold) finishCancelled(ctx context.Context, cause *agents.Error) error {
+	return h.finish(ctx, end{
+		state: store.StateCancelled, code: string(cause.Code), failure: cause.Message,
+		next: "Comment `/copilot retry` to go on from here.",
+	})
+}
+
+// finish closes the progress comment, tells people in one new comment, and
+// ends the session, all in one transaction.
+func (h *hold) finish(ctx context.Context, e end) error {
+	// A stop cancels the work, but its end must still be written.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := h.keepPatch(ctx); err != nil {
+		h.log.Warn("the work could not be kept as a patch", "error", err)
+	}
+	if err := h.closeQuestions(ctx, e); err != nil {
+		return err
+	}
+	h.progress.doing("", "")
+	edit, err := h.progress.effect(ctx, string(e.state), func(r *report.Progress) {
+		r.Headline, r.Result, r.Failure, r.Next = headlines[e.state], e.result, e.failure, e.next
+		r.PatchURL = h.patchURL()
+	})
+	if err != nil {
+		return err
+	}
+	edit.NotBefore, edit.Priority = time.Time{}, outbox.PriorityResult
+	if err := h.lease.PutLatest(ctx, edit); err != nil {
+		return err
+	}
+	notice, err := h.notice(e)
+	if err != nil {
+		return err
+	}
+	h.log.Info("the session ended", "state", e.state, "code", e.code, "reason", e.failure)
+	return h.lease.Finish(ctx, store.Ending{State: e.state, Code: e.code, Reason: cmp.Or(e.failure, "done"), Effects: []store.Effect{notice}})
+}
+
+// notice is the one new comment at the end: an edit notifies nobody.
+func (h *hold) notice(e end) (store.Effect, error) {
+	session := h.lease.Session()
+	last := report.LastWords{
+		Requester: session.RequesterLogin, State: string(e.state), Headline: headlines[e.state],
+		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables["pull_request_url"],
+	}
+	payload, err := json.Marshal(outbox.CommentCreate{Issue: session.Issue, Body: last.Markdown()})
+	return store.Effect{
+		Key: "session:" + session.ID + ":end", Kind: outbox.KindCommentCreate, After: progressKey(session.ID),
+		Priority: outbox.PriorityResult, Payload: payload,
+	}, err
+}
+
+// closeQuestions shows on open prompts that nobody needs to decide any more.
+func (h *hold) closeQuestions(ctx context.Context, e end) error {
+	approvals, err := h.Store.ApprovalsOfSession(ctx, h.session.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range approvals {
+		if row.State != store.ApprovalPending {
+			continue
+		}
+		row.State, row.Reason = store.ApprovalSuperseded, cmp.Or(e.failure, "the session ended")
+		if err := h.close(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPatch stores the work as a diff, if there is any.
+func (h *hold) keepPatch(ctx context.Context) error {
+	if h.bench == nil || h.bench.workspace == nil {
+		return nil
+	}
+	diff, err := h.bench.workspace.Diff(ctx)
+	if err != nil || diff == "" {
+		return err
+	}
+	if _, err := h.lease.PutArtifact(ctx, store.Artifact{Name: patchName, MediaType: "text/x-diff", Body: []byte(h.bench.redact(diff))}); err != nil {
+		return err
+	}
+	checkpoint, err := h.bench.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = h.lease.Append(ctx, runner.Batch{Checkpoint: checkpoint})
+	return err
+}
+
+// patchURL is where the work can be fetched as a diff.
+func (h *hold) patchURL() string {
+	if h.PublicURL == "" || h.bench == nil || h.bench.workspace == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s", h.sessionURL(), patchName)
+}

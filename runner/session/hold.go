@@ -1,0 +1,143 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"handoff/agents"
+	"handoff/runner"
+	"handoff/runner/repoconfig"
+	"handoff/runner/store"
+)
+
+// A hold is one session while this node works on it.
+type hold struct {
+	*Conductor
+	lease   *store.Lease
+	session store.Session
+	log     *slog.Logger
+
+	// host is access to the session's repository on GitHub.
+	host Repository
+	// base is what the session works on, and config its rules; both are known
+	// after prepare.
+	base     base
+	config   repoconfig.Config
+	notices  []string
+	crew     map[string]agents.Agent
+	bench    *bench
+	progress *progress
+}
+
+// errStopped is the cause of a hold that somebody asked to stop.
+func errStopped(by string) error {
+	return &agents.Error{Code: agents.CodeCancelled, Message: "The session was stopped by " + by + "."}
+}
+
+// hold works on a session until it is parked, over, or lost.
+func (c *Conductor) hold(ctx context.Context, node *store.Node, lease *store.Lease) {
+	session := lease.Session()
+	h := &hold{
+		Conductor: c, lease: lease, session: session,
+		log:  c.Logger.With("session", session.ID, "repository", session.Owner+"/"+session.Repository, "issue", session.Issue),
+		host: c.Repository(session.InstallationID, session.RepositoryID),
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go h.watch(ctx, node, cancel)
+
+	h.log.Info("holding the session", "state", session.State, "attempt", session.Attempts)
+	err := h.work(ctx)
+	if h.bench != nil {
+		h.bench.close()
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, runner.ErrFenced):
+		h.log.Warn("another node has the session now")
+	default:
+		h.giveBack(ctx, err)
+	}
+}
+
+// watch ends the work when the node is lost or somebody asked for a stop.
+func (h *hold) watch(ctx context.Context, node *store.Node, cancel context.CancelCauseFunc) {
+	changed, stop := h.Store.Notify(store.TopicSessions)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-node.Lost():
+			cancel(runner.ErrFenced)
+			return
+		case <-changed:
+		case <-time.After(pollInterval):
+		}
+		requested, by, err := h.lease.CancelRequested(ctx)
+		if err == nil && requested {
+			cancel(errStopped(by))
+			return
+		}
+	}
+}
+
+// giveBack returns the session after a fault that is not its own, to be tried
+// again later, here or elsewhere.
+func (h *hold) giveBack(ctx context.Context, fault error) {
+	delay := time.Duration(0)
+	reason := "the node was shut down"
+	if ctx.Err() == nil {
+		delay = min(time.Second<<min(h.session.Attempts, 6), time.Minute)
+		reason = fault.Error()
+		h.log.Error("the session could not be worked on", "error", fault, "retry_in", delay)
+	}
+	// The request must go out although ctx may have ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := h.lease.Retry(ctx, time.Now().Add(delay), reason); err != nil {
+		h.log.Warn("the session could not be given back; another node will take it", "error", err)
+	}
+}
+
+// A fault ends a session: its text is one sentence for whoever asked.
+type fault struct {
+	code    string
+	message string
+	next    string
+	err     error
+}
+
+func (f *fault) Error() string { return f.code + ": " + f.message }
+func (f *fault) Unwrap() error { return f.err }
+
+// work does what there is to do. A returned error is a fault of ours and not
+// of the session; the session is then given back.
+func (h *hold) work(ctx context.Context) error {
+	h.progress = newProgress(h)
+	if err := h.progress.begin(ctx); err != nil {
+		return err
+	}
+	if h.lease.Exhausted() {
+		return h.finishFault(ctx, &fault{
+			code:    "ATTEMPTS",
+			message: "The session could not be worked on in several attempts; the last reason was: " + h.session.Reason,
+			next:    "Comment `/copilot retry` once the cause is gone.",
+		})
+	}
+	parked, err := h.decisions(ctx)
+	if err == nil && !parked {
+		if err = h.prepare(ctx); err == nil {
+			err = h.run(ctx)
+		}
+	}
+	if failed, ok := errors.AsType[*fault](err); ok {
+		return h.finishFault(ctx, failed)
+	}
+	if cause, ok := errors.AsType[*agents.Error](context.Cause(ctx)); ok && err != nil && cause.Code == agents.CodeCancelled {
+		return h.finishCancelled(ctx, cause)
+	}
+	return err
+}

@@ -1,0 +1,291 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"handoff/agents"
+	"handoff/runner"
+	"handoff/runner/outbox"
+	"handoff/runner/report"
+	"handoff/runner/store"
+)
+
+// editInterval is the shortest time between two edits of a progress comment,
+// so that a busy installation stays within GitHub's limits.
+const editInterval = 5 * time.Second
+
+// A progress keeps a session's one progress comment up to date. The comment is
+// computed from the journal; what is remembered here is only what nobody
+// records: what is being done this moment.
+type progress struct {
+	h *hold
+
+	mu      sync.Mutex
+	agent   string // who does something now
+	action  string // what they do
+	dirty   chan struct{}
+	next    time.Time // when the comment may be edited again
+	started time.Time
+}
+
+func newProgress(h *hold) *progress {
+	return &progress{h: h, dirty: make(chan struct{}, 1), started: time.Now()}
+}
+
+func progressKey(sessionID string) string { return "session:" + sessionID + ":progress" }
+
+// begin puts the progress comment into the outbox, once per session.
+func (p *progress) begin(ctx context.Context) error {
+	body := p.h.report(nil)
+	body.Headline = "The crew is getting ready"
+	payload, err := json.Marshal(outbox.CommentCreate{Issue: p.h.session.Issue, Body: body.Markdown()})
+	if err != nil {
+		return err
+	}
+	if _, err := p.h.Store.EffectByKey(ctx, progressKey(p.h.session.ID)); err == nil {
+		return nil
+	}
+	return p.h.lease.PutEffects(ctx, []store.Effect{{
+		Key: progressKey(p.h.session.ID), Kind: outbox.KindCommentCreate, Priority: outbox.PriorityResult, Payload: payload,
+	}})
+}
+
+// doing says what happens now, beside what the journal tells.
+func (p *progress) doing(agent, action string) {
+	p.mu.Lock()
+	p.agent, p.action = agent, action
+	p.mu.Unlock()
+	p.touch()
+}
+
+// note takes what the loop tells.
+func (p *progress) note(event runner.Event) {
+	if event.Nested {
+		return
+	}
+	switch event.Kind {
+	case runner.EventToolCalled:
+		p.doing(event.Agent, describeCall(event.Tool, event.Arguments))
+	case runner.EventToolOutput, runner.EventHandoffOccurred, runner.EventMessageOutput:
+		p.doing(event.Agent, "")
+	}
+}
+
+func (p *progress) touch() {
+	select {
+	case p.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// keep edits the comment while the crew works. The returned function ends that
+// and waits for the last edit.
+func (p *progress) keep(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.dirty:
+			}
+			if err := p.edit(ctx, "", nil); err != nil && ctx.Err() == nil {
+				p.h.log.Warn("the progress comment could not be updated", "error", err)
+			}
+			// Gather what happens meanwhile.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// waiting shows that the session waits for a decision.
+func (p *progress) waiting(ctx context.Context) error {
+	p.doing("", "")
+	return p.edit(ctx, string(store.StateAwaitingApproval), func(r *report.Progress) {
+		r.Headline = "The crew waits for a maintainer"
+	})
+}
+
+// edit writes the comment's newest text into the outbox.
+func (p *progress) edit(ctx context.Context, state string, adjust func(*report.Progress)) error {
+	effect, err := p.effect(ctx, state, adjust)
+	if err != nil {
+		return err
+	}
+	return p.h.lease.PutLatest(ctx, effect)
+}
+
+// effect is the edit as a row. Rows of one key replace each other while they
+// wait.
+func (p *progress) effect(ctx context.Context, state string, adjust func(*report.Progress)) (store.Effect, error) {
+	events, err := p.h.events(ctx)
+	if err != nil {
+		return store.Effect{}, err
+	}
+	shown := p.h.report(events)
+	if state != "" {
+		shown.State = state
+	}
+	if adjust != nil {
+		adjust(&shown)
+	}
+	payload, err := json.Marshal(outbox.CommentUpdate{EffectKey: progressKey(p.h.session.ID), Body: shown.Markdown()})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.next.Before(now) {
+		p.next = now.Add(editInterval)
+	}
+	return store.Effect{
+		Key: progressKey(p.h.session.ID) + ":text", Kind: outbox.KindCommentUpdate, After: progressKey(p.h.session.ID),
+		Priority: outbox.PriorityProgress, Payload: payload, NotBefore: p.next.Add(-editInterval),
+	}, err
+}
+
+// events replays the session's journal.
+func (h *hold) events(ctx context.Context) ([]runner.Event, error) {
+	records, err := h.lease.Load(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return runner.Replay(records, 1)
+}
+
+// report is the progress comment's content.
+func (h *hold) report(events []runner.Event) report.Progress {
+	session := h.lease.Session()
+	shown := report.Progress{
+		State: string(session.State), Headline: headlines[session.State], Task: session.Task, Requester: session.RequesterLogin,
+		Plan: planOf(session.Variables), Notices: h.notices, Usage: session.Usage, Steps: h.steps(events),
+		Active:     time.Duration(session.ActiveMillis)*time.Millisecond + time.Since(h.progress.started),
+		SessionURL: h.sessionURL(), PullRequestURL: session.Variables["pull_request_url"],
+	}
+	h.progress.mu.Lock()
+	defer h.progress.mu.Unlock()
+	shown.Agent, shown.Doing = h.agentName(h.progress.agent), h.progress.action
+	return shown
+}
+
+var headlines = map[store.SessionState]string{
+	store.StateQueued:           "The task is queued",
+	store.StatePreparing:        "The crew is getting ready",
+	store.StateRunning:          "The crew is at work",
+	store.StateAwaitingApproval: "The crew waits for a maintainer",
+	store.StatePublishing:       "The approved commit is being pushed",
+	store.StateSuspended:        "The session waits",
+	store.StateCompleted:        "Done",
+	store.StateFailed:           "The session ended early",
+	store.StateCancelled:        "The session was stopped",
+	store.StateExpired:          "Nobody decided in time",
+}
+
+func (h *hold) agentName(slug string) string {
+	if agent, ok := h.crew[slug]; ok {
+		return agent.Name
+	}
+	return slug
+}
+
+// steps are the events that a reader of the issue wants to see.
+func (h *hold) steps(events []runner.Event) []report.Step {
+	called := map[string]runner.Event{}
+	var steps []report.Step
+	for _, event := range events {
+		step := report.Step{Agent: h.agentName(event.Agent)}
+		switch event.Kind {
+		case runner.EventToolCalled:
+			called[event.CallKey] = event
+			continue
+		case runner.EventToolOutput:
+			call := called[event.CallKey]
+			step.Text, step.Failed = describeCall(call.Tool, call.Arguments), event.IsError
+			if event.Text != "" {
+				step.Text += " – " + event.Text
+			}
+		case runner.EventHandoffOccurred:
+			step.Agent, step.Handoff = h.agentName(event.From), true
+			step.Text = "hands over to " + h.agentName(event.To)
+		case runner.EventApproval:
+			step.Text = "asks a maintainer about " + event.Tool
+		case runner.EventDecision:
+			step.Agent, step.Text = event.From, event.Text
+		case runner.EventUserMessage:
+			if len(steps) == 0 {
+				continue
+			}
+			step.Text = "wrote to the crew"
+		default:
+			continue
+		}
+		if !event.Nested {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// describeCall is a tool call in a few words for people: the verb and the one
+// argument that says what it is about.
+func describeCall(tool, arguments string) string {
+	var args struct {
+		Path    string `json:"path"`
+		Command string `json:"command"`
+		Pattern string `json:"pattern"`
+		Title   string `json:"title"`
+	}
+	// Arguments may be cut or nonsense; then the tool's name has to do.
+	_ = json.Unmarshal([]byte(arguments), &args)
+	for _, about := range []string{args.Command, args.Path, args.Pattern, args.Title} {
+		if about != "" {
+			return strings.ReplaceAll(tool, "_", " ") + " " + firstLine(about)
+		}
+	}
+	return strings.ReplaceAll(tool, "_", " ")
+}
+
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > 100 {
+		return string(runes[:100]) + "…"
+	}
+	if rest != "" {
+		line += " …"
+	}
+	return line
+}
+
+// planOf reads the checklist from the session's variables.
+func planOf(variables agents.Variables) []report.Task {
+	var tasks []struct {
+		Title string `json:"title"`
+		Owner string `json:"owner"`
+		Done  bool   `json:"done"`
+	}
+	if err := json.Unmarshal([]byte(variables[varPlan]), &tasks); err != nil {
+		return nil
+	}
+	shown := make([]report.Task, len(tasks))
+	for i, task := range tasks {
+		shown[i] = report.Task{Title: task.Title, Done: task.Done, Owner: task.Owner}
+	}
+	return shown
+}
+
+// sessionURL is where people can see the session, "" without a public address.
+func (h *hold) sessionURL() string {
+	if h.PublicURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/sessions/%s", strings.TrimRight(h.PublicURL, "/"), h.session.ID)
+}

@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"handoff/gitops/git"
+	"handoff/gitops/github"
+	"handoff/runner/approval"
+	"handoff/runner/outbox"
+	"handoff/runner/repoconfig"
+	"handoff/runner/store"
+)
+
+// publishing makes the pushes of one session wait for each other: they share
+// its workspace.
+var publishing sync.Map // session id → *sync.Mutex
+
+// Publish implements [outbox.Publisher]. It may run on any node, whether or
+// not that node has ever seen the session's workspace.
+func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.Approval) (outbox.PushResult, error) {
+	lock, _ := publishing.LoadOrStore(row.SessionID, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+
+	host := c.Repository(row.InstallationID, row.RepositoryID)
+	session, err := c.Store.Session(ctx, row.SessionID)
+	if err != nil {
+		return outbox.PushResult{}, err
+	}
+	s, err := c.loadSeal(ctx, row)
+	if err != nil {
+		return outbox.PushResult{}, err
+	}
+	if err := c.mayPush(ctx, host, row, s); err != nil {
+		return outbox.PushResult{}, err
+	}
+	h := &hold{Conductor: c, session: session, host: host}
+	address, err := host.GitURL(ctx)
+	if err != nil {
+		return outbox.PushResult{}, err
+	}
+	remote := git.Remote{
+		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: h.token(false),
+	}
+	workspace, err := c.sealedWorkspace(ctx, remote, session, s)
+	if err != nil {
+		return outbox.PushResult{}, err
+	}
+	_, err = c.Store.Consume(ctx, row.ID, store.Consumption{
+		Digest: row.Digest, Commit: s.Sealed.Commit, TargetRef: s.Ref, ExpectedRemote: s.Old, EffectKey: effect.Key,
+	})
+	if err != nil {
+		return outbox.PushResult{}, consumeRefusal(err)
+	}
+	// The only place where a token that can write contents exists.
+	remote.Auth = h.token(true)
+	result, err := workspace.Push(ctx, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)
+	if err != nil {
+		return outbox.PushResult{}, pushRefusal(err)
+	}
+	return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref, Server: strings.Join(result.ServerMessages, "\n")}, nil
+}
+
+// mayPush checks everything that an approval rests on again, at the moment of
+// the push.
+func (c *Conductor) mayPush(ctx context.Context, host Repository, row store.Approval, s seal) error {
+	action, err := approval.ActionOf(row)
+	if err != nil {
+		return &outbox.Refusal{Reason: "the approval's record was changed after it was made", Err: err}
+	}
+	if action.Kind != toolGitPush || action.Commit != s.Sealed.Commit || action.Tree != s.Sealed.Tree || action.TargetRef != s.Ref || action.ExpectedRemote != s.Old {
+		return &outbox.Refusal{Reason: "the approval is for another commit"}
+	}
+	err = approval.CheckRole(ctx, pushChecker{host}, row.DecidedByID, row.DecidedBy, repoconfig.Role(row.RoleNeeded))
+	if refused, ok := errors.AsType[*approval.Refused](err); ok {
+		return &outbox.Refusal{Reason: "the approval is no longer good: " + refused.Reason}
+	}
+	if err != nil {
+		return err
+	}
+	repository, err := host.Repository(ctx)
+	switch github.CodeOf(err) {
+	case github.CodeNotFound, github.CodeGone, github.CodeNotInstalled:
+		return &outbox.Refusal{Reason: err.Error(), Err: err}
+	}
+	if err == nil && repository.Archived {
+		return &outbox.Refusal{Reason: "the repository was archived"}
+	}
+	return err
+}
+
+// A pushChecker is a repository of which only roles are asked.
+type pushChecker struct{ Repository }
+
+func (pushChecker) GetComment(context.Context, int64) (github.Comment, error) {
+	return github.Comment{}, errors.ErrUnsupported
+}
+
+func (pushChecker) ListReactions(context.Context, int64, string) (github.Reactions, error) {
+	return github.Reactions{}, errors.ErrUnsupported
+}
+
+func consumeRefusal(err error) error {
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return &outbox.Refusal{Reason: "the approval is for another commit", Err: err}
+	case errors.Is(err, store.ErrApprovalExpired):
+		return &outbox.Refusal{Reason: "the approval has expired", Err: err}
+	case errors.Is(err, store.ErrAlreadyDecided):
+		return &outbox.Refusal{Reason: "the approval was taken back or used before", Err: err}
+	}
+	return err
+}
+
+// pushRefusal tells what the server declined from what may be tried again.
+func pushRefusal(err error) error {
+	switch git.CodeOf(err) {
+	case git.CodeRejected, git.CodeStale, git.CodeInvalid, git.CodeNotFound, git.CodeRedirect:
+		return &outbox.Refusal{Reason: sentence(err), Err: err}
+	}
+	return err
+}
+
+// sealedWorkspace returns a workspace that holds the sealed commit's objects:
+// the session's own if it is on this machine, or one that is rebuilt from the
+// checkpoint and sealed again, which must give the same commit.
+func (c *Conductor) sealedWorkspace(ctx context.Context, remote git.Remote, session store.Session, s seal) (*git.Workspace, error) {
+	if err := c.Cache.FetchCommit(ctx, remote, s.Checkpoint.Base); err != nil {
+		return nil, err
+	}
+	repository, err := c.Cache.Repository(remote)
+	if err != nil {
+		return nil, err
+	}
+	if workspace, err := repository.Open(c.workspaceDir(session.ID)); err == nil && workspace.Base() == s.Checkpoint.Base && workspace.HasSealed(s.Sealed) {
+		return workspace, nil
+	}
+	dir := filepath.Join(c.workspaceDir(session.ID), "publish")
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	from := git.Checkpoint{Base: s.Checkpoint.Base, Tree: s.Checkpoint.Tree}
+	for _, change := range s.Checkpoint.Changes {
+		from.Changes = append(from.Changes, git.CheckpointChange(change))
+	}
+	workspace, err := repository.Restore(ctx, from, dir, func(id string) ([]byte, error) {
+		return c.Store.Blob(ctx, session.InstallationID, id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	again, err := workspace.Seal(ctx, s.Info)
+	if err != nil {
+		return nil, err
+	}
+	if again.Commit != s.Sealed.Commit {
+		return nil, &outbox.Refusal{Reason: fmt.Sprintf("the approved commit %s could not be built again", approval.Short(s.Sealed.Commit))}
+	}
+	return workspace, nil
+}

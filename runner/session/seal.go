@@ -1,0 +1,120 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"handoff/gitops/git"
+	"handoff/runner"
+	"handoff/runner/store"
+)
+
+// A seal is a commit that is ready to be pushed, and what is needed to build
+// the same commit again on another machine.
+type seal struct {
+	Sealed git.Sealed     `json:"sealed"`
+	Info   git.CommitInfo `json:"info"`
+	// Ref is the branch that will be moved, Old the commit it must be at, ""
+	// to create it.
+	Ref string `json:"ref"`
+	Old string `json:"old"`
+	// Checkpoint is the workspace that was sealed; its blobs are in the store.
+	Checkpoint runner.Checkpoint `json:"checkpoint"`
+	// Protected are refs that are never pushed to.
+	Protected []string `json:"protected"`
+	// BaseBranch is where the pull request goes.
+	BaseBranch string `json:"base_branch"`
+}
+
+// seal builds the commit of the workspace as it is now.
+func (h *hold) seal(ctx context.Context, args pushArgs, state *runner.State) (seal, error) {
+	branch := cmp.Or(state.Variables[varBranch], git.BranchName(h.session.Issue, args.Title, shortID(h.session.ID)))
+	pushed := state.Variables[varPushedCommit]
+	s := seal{
+		Ref: "refs/heads/" + branch, Old: pushed, BaseBranch: h.base.branch,
+		Protected: []string{"refs/heads/" + h.base.branch},
+		Info: git.CommitInfo{
+			Parent: pushed,
+			Author: h.Bot, When: time.Now().UTC().Truncate(time.Second),
+			CoAuthors: []git.Identity{h.requester()},
+			Message:   cmp.Or(args.CommitMessage, args.Title+"\n\n"+args.Body),
+		},
+	}
+	if url := h.sessionURL(); url != "" {
+		s.Info.Trailers = []git.Trailer{{Key: "Session", Value: url}}
+	}
+	checkpoint, err := h.bench.Snapshot(ctx)
+	if err != nil {
+		return s, gitFault(err)
+	}
+	s.Checkpoint = *checkpoint
+	sealed, err := h.bench.workspace.Seal(ctx, s.Info)
+	switch git.CodeOf(err) {
+	case "":
+		s.Sealed = sealed
+		return s, err
+	case git.CodeNoChange, git.CodeRefused, git.CodeTooLarge:
+		return s, &refusal{"Nothing was sealed: " + sentence(err)}
+	}
+	return s, gitFault(err)
+}
+
+// shortID is the part of a session's id that tells two of an issue apart: the
+// end, which is random, where the beginning is the time.
+func shortID(id string) string {
+	id = strings.ReplaceAll(id, "-", "")
+	return id[max(0, len(id)-6):]
+}
+
+// requester is the person who asked, under the address that GitHub keeps for
+// people who show none.
+func (h *hold) requester() git.Identity {
+	domain := "users.noreply.github.com"
+	if h.Host != "github.com" {
+		domain = "users.noreply." + h.Host
+	}
+	return git.Identity{
+		Name:  h.session.RequesterLogin,
+		Email: fmt.Sprintf("%d+%s@%s", h.session.RequesterID, h.session.RequesterLogin, domain),
+	}
+}
+
+func sealName(approvalID string) string { return "seal-" + approvalID + ".json" }
+
+// keepSeal stores the seal, with the blobs that the store lacks.
+func (h *hold) keepSeal(ctx context.Context, approvalID string, s seal) error {
+	checkpoint := s.Checkpoint
+	if _, err := h.lease.Append(ctx, runner.Batch{Checkpoint: &checkpoint}); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = h.lease.PutArtifact(ctx, store.Artifact{Name: sealName(approvalID), MediaType: "application/json", Body: encoded})
+	return err
+}
+
+// loadSeal returns the seal of an approval.
+func (c *Conductor) loadSeal(ctx context.Context, row store.Approval) (seal, error) {
+	var s seal
+	artifacts, err := c.Store.Artifacts(ctx, row.SessionID)
+	if err != nil {
+		return s, err
+	}
+	for _, listed := range artifacts {
+		if listed.Name != sealName(row.ID) {
+			continue
+		}
+		artifact, err := c.Store.Artifact(ctx, listed.ID)
+		if err != nil {
+			return s, err
+		}
+		return s, json.Unmarshal(artifact.Body, &s)
+	}
+	return s, fmt.Errorf("approval %s has no sealed commit: %w", row.ID, store.ErrNotFound)
+}

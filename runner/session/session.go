@@ -1,0 +1,177 @@
+// Package session conducts one session from its command to its end. It is the
+// only place where the other parts meet: it takes a session from the store,
+// a workspace from the git layer and a sandbox for commands, lets package
+// runner turn the crank, asks maintainers through package approval, and leaves
+// to the outbox whatever GitHub shall see.
+//
+// A [Conductor] runs on every node. Its loop acquires sessions and holds each
+// in a goroutine of its own, for as long as there is something to do:
+//
+//	queued ─ prepare ─ run ─┬─ final answer ───────────────▶ completed
+//	           ▲            ├─ a call needs approval ──────▶ seal, ask, let go
+//	           │            └─ limit, failure, stop ───────▶ failed, cancelled
+//	           └── woken by a decision, a message, or the death of a node
+//
+// Between two holds a session has no goroutine, no sandbox and no token: all
+// that it is stands in the journal, in its checkpoint and in the outbox. So a
+// hold never asks "where was I": it rebuilds the workspace from the checkpoint
+// if this machine does not have it, looks for decisions, and calls runner.Run,
+// which goes on from the journal. A crash is nothing but a hold that ended
+// early.
+//
+// What it promises: the base commit, the configuration and the agents' versions
+// of a session never change once it has begun; what maintainers are asked to
+// approve is a sealed commit whose tests the host ran itself; every end leaves
+// the reason in words and the work as a patch.
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"handoff/agents"
+	"handoff/gitops/git"
+	"handoff/gitops/github"
+	"handoff/gitops/secrets"
+	"handoff/runner"
+	"handoff/runner/repoconfig"
+	"handoff/runner/store"
+	"handoff/sandbox"
+)
+
+// Store is what the conductor needs of the database; *store.Store implements it.
+type Store interface {
+	Acquire(ctx context.Context, node *store.Node, caps store.Caps) (*store.Lease, error)
+	Agents(ctx context.Context) ([]store.AgentRow, error)
+	Approval(ctx context.Context, id string) (store.Approval, error)
+	ApprovalsOfSession(ctx context.Context, sessionID string) ([]store.Approval, error)
+	Artifact(ctx context.Context, id string) (store.Artifact, error)
+	Artifacts(ctx context.Context, sessionID string) ([]store.Artifact, error)
+	Blob(ctx context.Context, installationID int64, id string) ([]byte, error)
+	Checkpoint(ctx context.Context, sessionID string) (*runner.Checkpoint, error)
+	Consume(ctx context.Context, id string, expects store.Consumption) (store.Approval, error)
+	Decide(ctx context.Context, id string, decision store.Decision) (store.Approval, error)
+	EffectByKey(ctx context.Context, key string) (store.Effect, error)
+	EffectsOfSession(ctx context.Context, sessionID string) ([]store.Effect, error)
+	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
+	Session(ctx context.Context, id string) (store.Session, error)
+	Sessions(ctx context.Context, filter store.SessionFilter, limit int) ([]store.Session, error)
+}
+
+// Repository is what the conductor needs of GitHub; *github.Client implements it.
+type Repository interface {
+	Repository(ctx context.Context) (github.Repository, error)
+	GitURL(ctx context.Context) (string, error)
+	Token(ctx context.Context, write bool) (github.Token, error)
+	DropToken(token github.Token)
+	Permission(ctx context.Context, userID int64, login string) (github.Permission, error)
+	FindPullRequestByHead(ctx context.Context, branch string) (pull github.PullRequest, found bool, err error)
+}
+
+// Options are what a [Conductor] is made of. All fields without "may" in their
+// description are needed.
+type Options struct {
+	Store Store
+	// Repository returns access to one repository of an installation.
+	Repository func(installation, repository int64) Repository
+	Cache      *git.Cache
+	Sandbox    sandbox.Driver
+	Model      agents.Model
+	Scanner    *secrets.Scanner
+	Operator   repoconfig.Operator
+	Caps       store.Caps
+	// Workflows says that the App may change workflow files.
+	Workflows bool
+	// Bot is the identity that commits carry.
+	Bot git.Identity
+	// DataDir holds workspaces and caches; Host keys the cache of repositories.
+	DataDir string
+	Host    string
+	// PublicURL is where people reach this server; may be "".
+	PublicURL string
+	// ReadOnly are further directories that commands may read, such as
+	// toolchains outside of /usr; may be nil.
+	ReadOnly []sandbox.Mount
+	// Env is added to the environment of commands; may be nil.
+	Env map[string]string
+	// OnEvent is told what happens in sessions that this node holds; it must
+	// not block, and may be nil.
+	OnEvent func(session string, event runner.Event)
+	Logger  *slog.Logger
+}
+
+// A Conductor holds sessions. Make one with [New]; it is safe for concurrent
+// use.
+type Conductor struct {
+	Options
+	// stopping is closed when no turn shall begin any more.
+	stopping chan struct{}
+	stop     sync.Once
+}
+
+// New returns a conductor.
+func New(options Options) *Conductor {
+	return &Conductor{Options: options, stopping: make(chan struct{})}
+}
+
+// StopSoftly makes the sessions that are held pause after their current turn
+// and keeps new ones from being taken. They go on wherever they are taken next.
+func (c *Conductor) StopSoftly() { c.stop.Do(func() { close(c.stopping) }) }
+
+func (c *Conductor) isStopping() bool {
+	select {
+	case <-c.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// pollInterval is how often the conductor looks for sessions and stops that
+// nobody told it of.
+const pollInterval = time.Second
+
+// Run acquires and holds sessions for the node until ctx is done, the node is
+// lost or [Conductor.StopSoftly] was called, and returns when none is held any
+// more.
+func (c *Conductor) Run(ctx context.Context, node *store.Node) {
+	changed, stop := c.Store.Notify(store.TopicSessions)
+	defer stop()
+	var held sync.WaitGroup
+	defer held.Wait()
+	for ctx.Err() == nil && !c.isStopping() {
+		lease, err := c.Store.Acquire(ctx, node, c.Caps)
+		switch {
+		case err == nil:
+			held.Go(func() { c.hold(ctx, node, lease) })
+			continue
+		case errors.Is(err, store.ErrNodeExpired):
+			return
+		case !errors.Is(err, store.ErrNone) && ctx.Err() == nil:
+			c.Logger.Warn("cannot look for sessions", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.stopping:
+		case <-node.Lost():
+			return
+		case <-changed:
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// The places of the data directory.
+
+func (c *Conductor) workspaceDir(sessionID string) string {
+	return filepath.Join(c.DataDir, "ws", sessionID)
+}
+
+func (c *Conductor) setupDir(installation, repository int64, key string) string {
+	return filepath.Join(c.DataDir, "setup", strconv.FormatInt(installation, 10), strconv.FormatInt(repository, 10), key)
+}

@@ -113,7 +113,7 @@ func (r *Recorder) response(response agents.Response) *Response {
 
 // spoken are the fields of a message and of a call that a line has itself.
 var (
-	spoken     = []string{"role", "content", "refusal"}
+	spoken     = []string{"role", "content", "refusal", "reasoning_content"}
 	spokenCall = []string{"id", "type", "function"}
 )
 

@@ -9,6 +9,7 @@ import (
 var (
 	insertDelivery     = named("insert_delivery")
 	deliveryKnown      = named("delivery_known")
+	deliveryByGUID     = named("delivery_by_guid")
 	insertCommand      = named("insert_command")
 	ensureInstallation = named("ensure_installation")
 	readMark           = named("read_mark")
@@ -80,4 +81,16 @@ func (s *Store) SetSweepMark(ctx context.Context, mark time.Time) error {
 		_, err := t.exec(ctx, raiseMark, "sweep", mark)
 		return err
 	})
+}
+
+// Delivery returns a delivery as it came, or [ErrNotFound].
+func (s *Store) Delivery(ctx context.Context, guid string) (Delivery, error) {
+	return one(ctx, s.reader(), scanDelivery, deliveryByGUID, guid)
+}
+
+func scanDelivery(row scanner) (Delivery, error) {
+	var d Delivery
+	err := row.Scan(&d.GUID, &d.Event, &d.Action, &d.HookID, &d.InstallationID, &d.RepositoryID, &d.Body, &d.Source,
+		at(&d.ReceivedAt))
+	return d, err
 }

@@ -3,7 +3,9 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // A Model answers a request. It is implemented by package agents/llm and by
@@ -49,8 +51,10 @@ type Message struct {
 	// the one that is asked.
 	Provider string
 
+	// forms is replaced, never changed: a history is read at every call, and
+	// written once.
 	mu    sync.Mutex
-	forms []encodedForm
+	forms atomic.Pointer[[]encodedForm]
 }
 
 // An encodedForm is a message as one family of endpoints reads it.
@@ -69,16 +73,35 @@ func (m *Message) Encoded(encode func(*Message) []byte) []byte {
 // each named form is encoded once and kept. The bytes must not be changed. It
 // is safe for concurrent use.
 func (m *Message) EncodedAs(form string, encode func(*Message) []byte) []byte {
+	if bytes, ok := m.form(form); ok {
+		return bytes
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, known := range m.forms {
-		if known.name == form {
-			return known.bytes
-		}
+	if bytes, ok := m.form(form); ok {
+		return bytes
 	}
 	bytes := encode(m)
-	m.forms = append(m.forms, encodedForm{form, bytes})
+	var forms []encodedForm
+	if known := m.forms.Load(); known != nil {
+		forms = slices.Clone(*known)
+	}
+	forms = append(forms, encodedForm{form, bytes})
+	m.forms.Store(&forms)
 	return bytes
+}
+
+func (m *Message) form(name string) ([]byte, bool) {
+	known := m.forms.Load()
+	if known == nil {
+		return nil, false
+	}
+	for i := range *known {
+		if (*known)[i].name == name {
+			return (*known)[i].bytes, true
+		}
+	}
+	return nil, false
 }
 
 // A ToolSpec is what a model is told about a tool.

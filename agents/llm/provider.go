@@ -123,6 +123,7 @@ type endpoint struct {
 	// forms name the two encodings of messages: with system notes in the middle
 	// of a history, and without.
 	forms [2]string
+	tools toolCache
 }
 
 // connect makes an endpoint from settings; it sends nothing.

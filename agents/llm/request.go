@@ -16,8 +16,8 @@ import (
 // message without content (rule R29).
 const emptyOutput = "(no output)"
 
-// A requestHead is everything of a request but its messages, which follow as
-// the body's last field. go-openai's ChatCompletionRequest cannot say a
+// A requestHead is everything of a request but its tools and its messages,
+// which follow as the body's last fields. go-openai's ChatCompletionRequest cannot say a
 // temperature of 0 nor a provider's own fields.
 type requestHead struct {
 	Model               string                               `json:"model"`
@@ -33,7 +33,6 @@ type requestHead struct {
 	ResponseFormat      *openai.ChatCompletionResponseFormat `json:"response_format,omitempty"`
 	Routing             *routing                             `json:"provider,omitempty"`
 	Accounting          *accounting                          `json:"usage,omitempty"`
-	Tools               []openai.Tool                        `json:"tools,omitempty"`
 }
 
 // thinking is zai's switch for reasoning.
@@ -54,22 +53,13 @@ type accounting struct {
 
 // encodeRequest makes the body of a request. Requests with the same head and
 // a history that grew have the same bytes up to where the history grew.
-func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {
+func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) (body, error) {
 	head, err := encodeHead(e, info, request)
 	if err != nil {
-		return nil, err
+		return body{}, err
 	}
 	messages, size := encodeMessages(e, info, request)
-	body := make([]byte, 0, len(head)+size+len(messages)+16)
-	body = append(body, head[:len(head)-1]...)
-	body = append(body, `,"messages":[`...)
-	for i, message := range messages {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, message...)
-	}
-	return append(body, "]}"...), nil
+	return newBody(head, messages, size), nil
 }
 
 func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {
@@ -99,44 +89,38 @@ func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, er
 			head.Routing.DataCollection = "deny"
 		}
 	}
-	if err := encodeTools(&head, e, info, request); err != nil {
-		return nil, err
-	}
 	if err := encodeOutput(&head, info, request.Output); err != nil {
 		return nil, err
 	}
-	return marshal(head)
+	if len(request.Tools) == 0 {
+		return marshal(head)
+	}
+	tools, err := e.tools.encode(request.Tools)
+	if err != nil {
+		return nil, err
+	}
+	setToolUse(&head, e, info, request.Settings)
+	encoded, err := marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	// Tools are appended as they are: as a field they would be read and
+	// written again with every call.
+	encoded = append(encoded[:len(encoded)-1], `,"tools":`...)
+	return append(append(encoded, tools...), '}'), nil
 }
 
-func encodeTools(head *requestHead, e *endpoint, info ModelInfo, request agents.Request) error {
-	if len(request.Tools) == 0 {
-		return nil
-	}
-	head.Tools = make([]openai.Tool, 0, len(request.Tools))
-	for _, tool := range request.Tools {
-		schema := tool.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		if !json.Valid(schema) {
-			return fmt.Errorf("the schema of the tool %s is not JSON", tool.Name)
-		}
-		head.Tools = append(head.Tools, openai.Tool{
-			Type:     openai.ToolTypeFunction,
-			Function: &openai.FunctionDefinition{Name: tool.Name, Description: tool.Description, Parameters: schema},
-		})
-	}
+func setToolUse(head *requestHead, e *endpoint, info ModelInfo, settings agents.ModelSettings) {
 	if info.ParallelTools {
-		head.ParallelToolCalls = request.Settings.ParallelToolCalls
+		head.ParallelToolCalls = settings.ParallelToolCalls
 	}
-	switch choice := request.Settings.ToolChoice; {
+	switch choice := settings.ToolChoice; {
 	case choice == "" || (e.provider.OnlyAutoToolChoice && choice != "auto"):
 	case choice == "auto" || choice == "none" || choice == "required":
 		head.ToolChoice = choice
 	default:
 		head.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: choice}}
 	}
-	return nil
 }
 
 // encodeOutput asks for JSON (rule R30): by strict schema where the provider

@@ -50,7 +50,7 @@ func (s *Server) emitPush(r *repository, by *account, update refUpdate) {
 	payload := object{
 		"ref": update.name.String(), "before": update.old.String(), "after": update.new.String(),
 		"created": update.old.IsZero(), "deleted": update.new.IsZero(), "forced": false, "base_ref": nil,
-		"pusher":  object{"name": by.login, "email": by.login + "@users.noreply.github.com"},
+		"pusher":  pusher(by),
 		"commits": []object{}, "head_commit": nil,
 		"compare": s.repoPage(r) + "/compare/" + shortHash(update.old) + "..." + shortHash(update.new),
 	}

@@ -370,7 +370,7 @@ func (p *played) checkReplay(f *faultList) {
 		known[key{event.Seq, event.Index, event.Kind}] = true
 	}
 	for _, event := range p.world.events {
-		if event.Kind != runner.EventDelta && !known[key{event.Seq, event.Index, event.Kind}] {
+		if event.Kind != runner.EventDelta && event.Kind != runner.EventDeltaRestart && !known[key{event.Seq, event.Index, event.Kind}] {
 			f.add("event %d.%d %s was told live and is not in the journal", event.Seq, event.Index, event.Kind)
 		}
 	}

@@ -240,9 +240,6 @@ func ShortArguments(arguments string) string {
 }
 
 func (l *loop) emit(event Event) {
-	if l.Hooks.OnEvent == nil {
-		return
-	}
 	l.events.Lock()
 	defer l.events.Unlock()
 	l.Hooks.OnEvent(event)

@@ -76,10 +76,19 @@ func Run(ctx context.Context, request RunRequest) (Outcome, error) {
 		work, cancel := l.withDeadline(ctx, run)
 		defer cancel()
 		if err := l.drive(work, run); err != nil {
-			return Outcome{State: l.state}, err
+			return Outcome{State: l.state}, interrupted(work, err)
 		}
 	}
 	return l.outcome(run), nil
+}
+
+// interrupted adds why the work's context ended, which says more than that it
+// did.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return fmt.Errorf("the work was interrupted: %w", context.Cause(ctx))
 }
 
 // A loop is one call of [Run]. Only the goroutine of Run touches it, except
@@ -208,6 +217,9 @@ func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
 		}
 		batch.Records = append(batch.Records, record)
 	}
+	if errors.Is(context.Cause(ctx), ErrFenced) {
+		return context.Cause(ctx)
+	}
 	// What has happened is recorded also when the work was cancelled meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
@@ -249,6 +261,9 @@ func (l *loop) reload(ctx context.Context) error {
 func (l *loop) applied(record Record, payload any) error {
 	if err := l.state.apply(record, payload); err != nil {
 		return fmt.Errorf("apply to the journal's state: %w", err)
+	}
+	if l.Hooks.OnEvent == nil {
+		return nil
 	}
 	for _, event := range eventsOf(l.state, record, payload) {
 		l.emit(event)

@@ -96,6 +96,8 @@ func (a *assembly) add(data []byte) (agents.Delta, error) {
 			if isNull(raw) {
 				continue
 			}
+			// A whole message lists whole calls: two of one id are two.
+			a.calls.whole = isNull(choice.Delta)
 			more, err := a.merge(raw)
 			if err != nil {
 				return agents.Delta{}, err

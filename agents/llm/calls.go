@@ -17,6 +17,8 @@ type callList struct {
 	entries []any
 	// at is where the call of an index of the wire stands in entries.
 	at map[int]int
+	// whole says that the pieces are complete calls, never continuations.
+	whole bool
 }
 
 var errTooManyCalls = fmt.Errorf("the answer has more than %d tool calls", maxCalls)
@@ -51,7 +53,7 @@ func (l *callList) entry(piece map[string]any) (map[string]any, error) {
 		}
 		position = known
 	}
-	if position >= 0 {
+	if position >= 0 && !l.whole {
 		if entry := l.entries[position].(map[string]any); !begins(entry, piece, numbered) {
 			return entry, nil
 		}

@@ -176,9 +176,29 @@ func request(key string) agents.EffectRequest {
 	return agents.EffectRequest{Key: key, Kind: "push", Payload: json.RawMessage(`{"approval_id":"a"}`)}
 }
 
-// comment effect with a key and a text.
+// effect creates a comment with a text.
 func effect(key, text string) store.Effect {
 	payload, _ := json.Marshal(map[string]string{"body": text})
 	return store.Effect{Key: key, Kind: "comment.create", InstallationID: 7, RepositoryID: 1, Owner: "acme",
 		Repository: "shop", Priority: 1, Payload: payload}
+}
+
+// onSQLite is a world for what only the embedded database has.
+func onSQLite(t *testing.T) *world {
+	t.Helper()
+	url := storetest.URL(t, storetest.SQLite)
+	clock := storetest.NewClock(t, url)
+	return &world{T: t, url: url, clock: clock, store: storetest.OpenURL(t, url, clock.Options())}
+}
+
+func (w *world) openWith(options store.Options) *store.Store {
+	w.Helper()
+	return storetest.OpenURL(w.T, w.url, options)
+}
+
+// clockOnly moves the clocks of the processes but not the database's.
+func (w *world) clockOnly(by time.Duration) {
+	w.Helper()
+	w.clock.AdvanceDatabase(-by)
+	w.clock.Advance(by)
 }

@@ -72,7 +72,6 @@ func (l *launch) setLimits(threadsBefore int) error {
 		value uint64
 	}{
 		{"core", unix.RLIMIT_CORE, 0},
-		{"cpu", unix.RLIMIT_CPU, uint64(math.Ceil(l.Limits.CPU.Seconds()))},
 		// Not RLIMIT_AS: node and Go reserve far more address space than they use.
 		{"data", unix.RLIMIT_DATA, uint64(l.Limits.Memory)},
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.Limits.FileSize)},
@@ -85,7 +84,25 @@ func (l *launch) setLimits(threadsBefore int) error {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
 	}
-	return nil
+	// At the soft limit a process is told by SIGXCPU, at the hard one killed
+	// without a word.
+	seconds := uint64(math.Ceil(l.Limits.CPU.Seconds()))
+	if err := setLimit(unix.RLIMIT_CPU, seconds+cpuGrace); err != nil {
+		return fmt.Errorf("limit cpu: %w", err)
+	}
+	return lowerSoftLimit(unix.RLIMIT_CPU, seconds)
+}
+
+// cpuGrace is how many seconds of processor time a process has to end itself.
+const cpuGrace = 2
+
+func lowerSoftLimit(which int, value uint64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(which, &now); err != nil {
+		return err
+	}
+	now.Cur = min(now.Cur, value)
+	return unix.Setrlimit(which, &now)
 }
 
 // volunteer makes the process and its children the kernel's first choice when

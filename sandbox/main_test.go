@@ -8,6 +8,9 @@ import (
 
 func TestMain(m *testing.M) {
 	Init()
+	if os.Getenv(containerVariable) != "" {
+		becomeContainer()
+	}
 	if len(os.Args) > 1 && os.Args[1] == "attack" {
 		os.Exit(attackMain(os.Args[2:]))
 	}

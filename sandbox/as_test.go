@@ -64,7 +64,8 @@ func TestUnderOtherCircumstances(t *testing.T) {
 			home := privateCopy(t, c.ordinary)
 			command := exec.Command(filepath.Join(home, "handoff.test"), "-test.run="+theStory(), "-test.v")
 			command.Dir = home
-			command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), tierVariable + "=" + c.want.String()}
+			command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"),
+				tierVariable + "=" + c.want.String(), cacheVariable + "=" + copyOfCache(t, home, c.ordinary)}
 			if c.container {
 				command.Env = append(command.Env, containerVariable+"=1")
 			}
@@ -113,6 +114,31 @@ func privateCopy(t *testing.T, ordinary bool) string {
 		t.Fatal(err)
 	}
 	return home
+}
+
+// copyOfCache copies a filled build cache, if Go builds are to be tested.
+func copyOfCache(t *testing.T, home string, ordinary bool) string {
+	t.Helper()
+	dir := filepath.Join(home, "go-build")
+	if os.Getenv("CI") == "true" {
+		r := newRoom(t, None, withGo(t))
+		r.write("go.mod", "module adder\n\ngo 1.21\n")
+		r.write("adder_test.go", passingTest)
+		if result := r.run(Command{Shell: "go test && go vet && go build fmt", Env: goEnv(t, r)}); !result.OK() {
+			t.Fatalf("%+v", result)
+		}
+		if err := os.CopyFS(dir, os.DirFS(goCache())); err != nil {
+			t.Fatal(err)
+		}
+	} else if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if ordinary {
+		if _, err := claim([]string{dir}, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 const (

@@ -14,7 +14,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "attack" {
 		os.Exit(attackMain(os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if madeCache != "" {
+		_ = RemoveTree(madeCache)
+	}
+	os.Exit(code)
 }
 
 // lacks says what a machine cannot test, and fails where everything must be.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -15,12 +16,30 @@ func withGo(t *testing.T) func(*Spec) {
 	if err != nil {
 		lacks(t, "Go builds: %v", err)
 	}
-	cache := t.TempDir()
+	cache := goCache()
 	return func(s *Spec) {
 		s.ReadOnly = append(s.ReadOnly, toolchain.Mounts...)
 		s.Writable = append(s.Writable, Mount{Source: cache, Target: "/cache/go-build"})
 	}
 }
+
+// goCache is one build cache for all tests: to fill it takes longer than they do.
+var goCache = sync.OnceValue(func() string {
+	if dir := os.Getenv(cacheVariable); dir != "" {
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "handoff-go-build-")
+	if err != nil {
+		panic(err)
+	}
+	madeCache = dir
+	return dir
+})
+
+// madeCache is what TestMain removes.
+var madeCache string
+
+const cacheVariable = "HANDOFF_TEST_GOCACHE"
 
 func goEnv(t *testing.T, r *room) map[string]string {
 	toolchain, err := GoToolchain()

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -60,7 +61,9 @@ type link struct {
 }
 
 func (w *writer) directories(ctx context.Context, root *os.Root, dir *directory, name string, links *[]link, group *errgroup.Group) error {
-	for child, below := range dir.dirs {
+	// In order: file systems place what is made together close together.
+	for _, child := range slices.Sorted(maps.Keys(dir.dirs)) {
+		below := dir.dirs[child]
 		childName := path.Join(name, child)
 		if err := root.Mkdir(childName, 0o755); err != nil {
 			return err

@@ -119,8 +119,8 @@ func (w *Workspace) readTree(name string, state fileState) ([]byte, error) {
 	return readAll(in, w.repo.limits.FileBytes)
 }
 
-// Reset makes the workspace's files those of a checkpoint of the same base.
-// Ignored files stay. Contents come from the checkpoint's Blobs, from what
+// Reset makes the workspace's files those of a checkpoint of the same base. What
+// the checkpoint's own .gitignore files leave out stays. Contents come from the checkpoint's Blobs, from what
 // earlier checkpoints kept here, and from the repository.
 //
 // Errors: [CodeInvalid] for another base, [CodeNotFound] when a content is
@@ -133,14 +133,36 @@ func (w *Workspace) Reset(ctx context.Context, to Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	s, err := w.scan(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := w.restore(s, target, func(string) bool { return false }); err != nil {
+	if _, err := w.settle(ctx, target, func(string) bool { return false }); err != nil {
 		return err
 	}
 	return w.verify(ctx, to.Tree)
+}
+
+// maxRounds is how often a scan is repeated after .gitignore files were put
+// back: each may uncover files, and further ones among them.
+const maxRounds = 10
+
+// settle restores until nothing differs any more from the target, apart from
+// what is spared, and returns all paths that it changed, sorted.
+func (w *Workspace) settle(ctx context.Context, target map[string]fileState, spare func(string) bool) ([]string, error) {
+	var all []string
+	for range maxRounds {
+		s, err := w.scan(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		names, err := w.restore(s, target, spare)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, names...)
+		if len(names) == 0 {
+			break
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // verify scans again and compares the tree id.
@@ -203,6 +225,7 @@ func (c CheckpointChange) state() (fileState, error) {
 // paths it changed, sorted.
 func (w *Workspace) restore(s *scanner, target map[string]fileState, spare func(string) bool) ([]string, error) {
 	plan := map[string]fileState{}
+	refusals := map[string]bool{}
 	consider := func(name string) {
 		want, ok := target[name]
 		if !ok {
@@ -223,18 +246,16 @@ func (w *Workspace) restore(s *scanner, target map[string]fileState, spare func(
 		consider(name)
 	}
 	for _, refused := range s.refused {
-		if f := w.manifest.find(refused.Path); f != nil && f.state.mode != filemode.Submodule && !spare(refused.Path) {
-			plan[refused.Path] = cmpState(target, refused.Path, f.state)
+		if !spare(refused.Path) && w.baseState(refused.Path).mode != filemode.Submodule {
+			want, ok := target[refused.Path]
+			if !ok {
+				want = w.baseState(refused.Path)
+			}
+			plan[refused.Path] = want
+			refusals[refused.Path] = true
 		}
 	}
-	return w.carryOut(plan)
-}
-
-func cmpState(target map[string]fileState, name string, otherwise fileState) fileState {
-	if state, ok := target[name]; ok {
-		return state
-	}
-	return otherwise
+	return w.carryOut(plan, refusals)
 }
 
 func (w *Workspace) baseState(name string) fileState {
@@ -246,7 +267,7 @@ func (w *Workspace) baseState(name string) fileState {
 
 // carryOut deletes first, then writes, so that files can become directories and
 // the reverse.
-func (w *Workspace) carryOut(plan map[string]fileState) ([]string, error) {
+func (w *Workspace) carryOut(plan map[string]fileState, refused map[string]bool) ([]string, error) {
 	root, err := os.OpenRoot(w.Tree())
 	if err != nil {
 		return nil, ioError(err, "the workspace cannot be opened")
@@ -259,7 +280,7 @@ func (w *Workspace) carryOut(plan map[string]fileState) ([]string, error) {
 	slices.Sort(names)
 	for _, name := range slices.Backward(names) {
 		if !plan[name].present() {
-			if err := deleteFile(root, name); err != nil {
+			if err := deleteFile(root, name, refused[name]); err != nil {
 				return nil, ioError(err, "%s cannot be deleted", name)
 			}
 		}
@@ -275,9 +296,9 @@ func (w *Workspace) carryOut(plan map[string]fileState) ([]string, error) {
 	return names, nil
 }
 
-// deleteFile removes a file and the directories that it leaves empty. What is
-// reached only through a symlink or a file is not there.
-func deleteFile(root *os.Root, name string) error {
+// deleteFile removes a file, or whatever was refused, and the directories that
+// it leaves empty. What is reached only through a symlink or a file is not there.
+func deleteFile(root *os.Root, name string, refused bool) error {
 	for i, c := range name {
 		if c != '/' {
 			continue
@@ -286,10 +307,13 @@ func deleteFile(root *os.Root, name string) error {
 			return nil
 		}
 	}
-	if info, err := root.Lstat(name); err != nil || info.IsDir() {
+	if refused {
+		if err := clearName(root, name); err != nil {
+			return err
+		}
+	} else if info, err := root.Lstat(name); err != nil || info.IsDir() {
 		return nil
-	}
-	if err := root.Remove(name); err != nil {
+	} else if err := root.Remove(name); err != nil {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -393,7 +417,8 @@ func gather(from Checkpoint, blobs func(string) ([]byte, error)) (map[string][]b
 // RevertOutside puts back every path that differs from the given checkpoint of
 // this workspace and for which allowed is false: what an agent's command changed
 // outside of the paths that the agent may change. It returns those paths,
-// sorted. Ignored files are not looked at.
+// sorted. Ignored files are not looked at, but what is ignored is decided after
+// .gitignore files outside of those paths were put back.
 func (w *Workspace) RevertOutside(ctx context.Context, since Checkpoint, allowed func(path string) bool) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -401,9 +426,5 @@ func (w *Workspace) RevertOutside(ctx context.Context, since Checkpoint, allowed
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.scan(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	return w.restore(s, target, allowed)
+	return w.settle(ctx, target, allowed)
 }

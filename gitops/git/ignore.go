@@ -54,16 +54,26 @@ func (r *ignoreRules) match(name string, isDir bool) (bool, error) {
 func matchPatterns(patterns []ignorePattern, path, name string, isDir bool) (ignored, decided bool) {
 	for i := len(patterns) - 1; i >= 0; i-- {
 		pattern := &patterns[i]
-		subject := path
-		if pattern.nameOnly {
-			subject = name
+		if (isDir || !pattern.dirOnly) && pattern.matches(path, name) {
+			return !pattern.negated, true
 		}
-		if pattern.dirOnly && !isDir || !wildmatch(pattern.glob, subject) {
-			continue
-		}
-		return !pattern.negated, true
 	}
 	return false, false
+}
+
+// matches compares a pattern without a slash with the name alone. Of others git
+// compares the literal beginning apart, so that "a**/b" matches "ab" and "axx/b";
+// so do we.
+func (p *ignorePattern) matches(path, name string) bool {
+	if p.nameOnly {
+		return wildmatch(p.glob, name)
+	}
+	literal := strings.IndexAny(p.glob, `*?[\`)
+	if literal < 0 {
+		return p.glob == path
+	}
+	rest, ok := strings.CutPrefix(path, p.glob[:literal])
+	return ok && wildmatch(p.glob[literal:], rest)
 }
 
 func (r *ignoreRules) load() error {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -268,7 +269,7 @@ func (s *scanner) read(e *entry, now stamp) (fileState, bool, error) {
 		s.refuse(e.path, fmt.Sprintf("it has more than %d bytes", s.w.repo.limits.ChangedFileBytes))
 		return fileState{}, false, nil
 	}
-	if e.file == nil || e.file.state.mode == filemode.Submodule {
+	if e.file == nil {
 		if reason := badNewName(e.path); reason != "" {
 			s.refuse(e.path, reason)
 			return fileState{}, false, nil
@@ -286,8 +287,8 @@ func (s *scanner) read(e *entry, now stamp) (fileState, bool, error) {
 		s.refuse(e.path, fmt.Sprintf("it has more than %d bytes", s.w.repo.limits.ChangedFileBytes))
 		return fileState{}, false, nil
 	}
-	if reason := badNewName(e.path); reason != "" {
-		s.refuse(e.path, reason)
+	if !utf8.ValidString(e.path) {
+		s.refuse(e.path, notText)
 		return fileState{}, false, nil
 	}
 	if state.mode == filemode.Symlink {
@@ -398,19 +399,30 @@ func badLink(dir, target string) string {
 	return ""
 }
 
+// notText is why files with such names can be kept, but not changed: approvals
+// and checkpoints could not name them.
+const notText = "its name is not valid UTF-8, so a change of it cannot be written down"
+
 // deleted records what the manifest has in a directory and the walk has not met.
 func (s *scanner) deleted(tracked *directory, found map[string]bool, prefix string) {
 	if tracked == nil {
 		return
 	}
-	for name := range tracked.files {
+	gone := func(path string, _ *file) {
+		if !utf8.ValidString(path) {
+			s.refuse(path, notText)
+			return
+		}
+		s.differ[path] = fileState{}
+	}
+	for name, f := range tracked.files {
 		if !found[name] {
-			s.differ[prefix+name] = fileState{}
+			gone(prefix+name, f)
 		}
 	}
 	for name, below := range tracked.dirs {
 		if !found[name] {
-			below.each(prefix+name+"/", func(path string, _ *file) { s.differ[path] = fileState{} })
+			below.each(prefix+name+"/", gone)
 		}
 	}
 }

@@ -89,6 +89,7 @@ func (s *gitServer) handler(t testing.TB, root string) http.Handler {
 			return
 		}
 		if _, password, _ := r.BasicAuth(); password != s.token {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "Bad credentials", http.StatusUnauthorized)
 			return
 		}

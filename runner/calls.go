@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -98,17 +99,18 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 	go l.performAll(ctx, jobs, results)
 	var raised error
 	for batch := collect(results); len(batch) > 0; batch = collect(results) {
-		drafts := make([]draft, 0, len(batch))
+		drafts, variables := make([]draft, 0, len(batch)), agents.Variables{}
 		for _, done := range batch {
 			if done.started {
 				drafts = append(drafts, outcomeDraft(run, done.outcome))
+				maps.Copy(variables, done.outcome.Variables)
 			}
 			if done.raised != nil && raised == nil && ctx.Err() == nil {
 				raised = done.raised
 				cancel(errSibling)
 			}
 		}
-		if err := l.append(ctx, Batch{}, drafts...); err != nil {
+		if err := l.append(ctx, Batch{Variables: variables}, drafts...); err != nil {
 			cancel(err)
 			for range results { // wait: nothing may run once the loop has gone
 			}
@@ -194,6 +196,9 @@ func (l *loop) intend(ctx context.Context, run *RunState, job *job) (bool, error
 	var err error
 	if job.tool.Prepare != nil {
 		intent.Intent, err = job.tool.Prepare(ctx, job.use)
+	}
+	if intent.Intent.Tree == "" && effectOf(job.tool) == agents.EffectWorkspace {
+		intent.Intent.Tree = l.state.Tree
 	}
 	if err == nil && job.tool.Effects != nil {
 		intent.Outbox = true

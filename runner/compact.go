@@ -14,18 +14,22 @@ func (l *loop) compactIfLong(ctx context.Context, run *RunState, agent agents.Ag
 	if l.view(run).size < l.config.CompactAt {
 		return nil
 	}
-	return l.compact(ctx, run, agent)
+	_, err := l.compact(ctx, run, agent, l.config.CompactAt/2)
+	return err
 }
 
-// compact asks for the summary. A history that has nothing to leave out stays
-// as it is: the model will say so if it is too long.
-func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent) error {
+// compact asks for a summary of all but the last turns, which together are no
+// longer than the tail, in bytes. It says whether it could: a history that has
+// nothing to leave out stays as it is.
+func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent, tail int) (bool, error) {
 	shown := l.view(run).shown()
-	prefix := compactable(shown, l.config.CompactAt/2)
+	prefix := compactable(shown, tail)
 	if prefix == 0 {
-		return nil
+		return false, nil
 	}
-	text := &agents.Message{Role: agents.RoleUser, Content: transcript(shown[:prefix])}
+	// What is longer than a whole history may be has no place in one request.
+	content, _ := cut(transcript(shown[:prefix]), l.config.CompactAt)
+	text := &agents.Message{Role: agents.RoleUser, Content: content}
 	request := agents.Request{
 		Model: agent.Model, Session: l.Session, Agent: agent.ID, Turn: run.Turn + 1,
 		Messages: []*agents.Message{{Role: agents.RoleSystem, Content: prompt("compaction", nil)}, text},
@@ -34,11 +38,11 @@ func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent) e
 		Agent: agent.ID, Turn: request.Turn, Purpose: "compaction", Model: agent.Model.ID, Estimate: int64(len(text.Content))/bytesPerToken + 1,
 	}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	response, err := l.Model.Respond(ctx, request)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i := range response.Usage.Entries {
 		response.Usage.Entries[i].Agent = agent.ID
@@ -47,7 +51,7 @@ func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent) e
 	if summary == "" {
 		summary = "(The model wrote no summary. Read again what you need.)"
 	}
-	return l.append(ctx, Batch{Usage: response.Usage}, draft{run: run, kind: RecordCompactionAdded, payload: compactionAdded{
+	return true, l.append(ctx, Batch{Usage: response.Usage}, draft{run: run, kind: RecordCompactionAdded, payload: compactionAdded{
 		Summary: summary, Upto: shown[prefix].Seq - 1, Usage: response.Usage,
 	}})
 }

@@ -132,24 +132,38 @@ func (l *loop) pause(ctx context.Context, run *RunState) error {
 	return l.append(ctx, Batch{}, draft{run: run, kind: RecordRunPaused, payload: runPaused{Reason: pausedStopped, Active: l.active()}})
 }
 
-// ask records the request, asks the model and records its answer.
+// ask records the request, asks the model and records its answer. A history
+// that the model finds too long is shortened once.
 func (l *loop) ask(ctx context.Context, run *RunState, agent agents.Agent) error {
-	request, err := l.request(ctx, run, agent)
+	response, err := l.askOnce(ctx, run, agent)
+	if failure, ok := errors.AsType[*agents.Error](err); ok && failure.Kind == agents.KindContextTooLong {
+		shortened, failed := l.compact(ctx, run, agent, l.view(run).size/4)
+		if failed != nil {
+			return failed
+		}
+		if shortened {
+			response, err = l.askOnce(ctx, run, agent)
+		}
+	}
 	if err != nil {
 		return err
+	}
+	return l.answered(ctx, run, agent, response)
+}
+
+func (l *loop) askOnce(ctx context.Context, run *RunState, agent agents.Agent) (agents.Response, error) {
+	request, err := l.request(ctx, run, agent)
+	if err != nil {
+		return agents.Response{}, err
 	}
 	err = l.append(ctx, Batch{Usage: run.lost()}, draft{run: run, kind: RecordModelRequest, payload: modelRequest{
 		Agent: agent.ID, Turn: request.Turn, Model: agent.Model.ID, Estimate: l.view(run).estimate(request.Messages[0]),
 	}})
 	if err != nil {
-		return err
+		return agents.Response{}, err
 	}
 	request.OnDelta = l.deltas(run)
-	response, err := l.Model.Respond(ctx, request)
-	if err != nil {
-		return err
-	}
-	return l.answered(ctx, run, agent, request.Turn, response)
+	return l.Model.Respond(ctx, request)
 }
 
 // request puts together what the model is asked.
@@ -179,12 +193,12 @@ func (l *loop) request(ctx context.Context, run *RunState, agent agents.Agent) (
 
 // answered records a response. The text of a final answer goes through the
 // output guardrails first, so that what trips one is never recorded.
-func (l *loop) answered(ctx context.Context, run *RunState, agent agents.Agent, turn int, response agents.Response) error {
+func (l *loop) answered(ctx context.Context, run *RunState, agent agents.Agent, response agents.Response) error {
 	for i := range response.Usage.Entries {
 		response.Usage.Entries[i].Agent = agent.ID
 	}
 	record := modelResponse{
-		Agent: agent.ID, Turn: turn, Text: l.redact(response.Text), Reasoning: l.redact(response.Reasoning),
+		Agent: agent.ID, Turn: run.Turn + 1, Text: l.redact(response.Text), Reasoning: l.redact(response.Reasoning),
 		Refusal: response.Refusal, Calls: response.ToolCalls, Finish: response.FinishReason, Raw: response.Raw,
 		Provider: agent.Model.Provider, Model: response.Model, RequestID: response.RequestID,
 		Usage: response.Usage, Active: l.active(),
@@ -228,31 +242,34 @@ func (l *loop) end(ctx context.Context, run *RunState, failure *agents.Error) er
 	if value, ok := l.config.Fallbacks[failure.Code]; ok && run.Parent == "" && l.fits(run, value) == nil {
 		ended.Output, ended.Fallback, ended.Code, ended.Kind, ended.Message = value, failure.Code, "", "", ""
 	}
-	drafts := l.closeCalls(run)
+	drafts, usage := l.closeCalls(run)
 	if ended.Fallback != "" {
 		drafts = append(drafts, draft{run: run, kind: RecordStepCommitted, payload: stepCommitted{Step: StepFinalOutput}})
 	}
-	usage := ended.Usage
-	if usage.Requests == 0 && len(usage.Entries) == 0 {
-		usage = run.lost()
+	if ended.costsNothing() {
+		usage.Add(run.lost())
 	}
+	usage.Add(ended.Usage)
 	drafts = append(drafts, draft{run: run, kind: RecordRunEnded, payload: ended})
 	return l.append(ctx, Batch{Usage: usage}, drafts...)
 }
 
 // closeCalls gives every open call of the run, and of the runs nested in it,
-// an outcome, so that no call id stays unanswered (rules R5 and R23).
-func (l *loop) closeCalls(run *RunState) []draft {
+// an outcome, so that no call id stays unanswered (rules R5 and R23). It
+// returns what answers cost that will never be read.
+func (l *loop) closeCalls(run *RunState) (drafts []draft, lost agents.Usage) {
 	if run.Pending == nil {
-		return nil
+		return nil, lost
 	}
-	var drafts []draft
 	for _, call := range run.Pending.Calls {
 		if call.Outcome != nil {
 			continue
 		}
 		if nested := l.state.Runs[call.Key]; nested != nil && !nested.Ended {
-			drafts = append(drafts, l.closeCalls(nested)...)
+			inner, innerLost := l.closeCalls(nested)
+			lost.Add(innerLost)
+			lost.Add(nested.lost())
+			drafts = append(drafts, inner...)
 			drafts = append(drafts, draft{run: nested, kind: RecordRunEnded, payload: runEnded{
 				Code: agents.CodeCancelled, Message: "The run that asked for this one ended.",
 			}})
@@ -262,7 +279,7 @@ func (l *loop) closeCalls(run *RunState) []draft {
 			outcome.Effect = EffectUnknown
 			outcome.Output = prompt("unknown", agents.Variables{"tool": call.Name})
 		}
-		drafts = append(drafts, draft{run: run, kind: RecordToolOutcome, payload: outcome})
+		drafts = append(drafts, outcomeDraft(run, outcome))
 	}
-	return drafts
+	return drafts, lost
 }

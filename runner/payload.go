@@ -103,11 +103,15 @@ type Decision struct {
 	Kind         DecisionKind `json:"decision"`
 	// Approval is the id of the approval's row, handed to the tool.
 	Approval string `json:"approval,omitempty"`
-	// By is who decided: a login, or "host" for a refusal by the rules.
+	// By is who decided: a login, or [ByHost].
 	By string `json:"by,omitempty"`
 	// Reason is shown to the model when the call was not approved.
 	Reason string `json:"reason,omitempty"`
 }
+
+// ByHost in [Decision.By] is a refusal by the host's own rules, before anybody
+// was asked: the tests failed, or a secret was found.
+const ByHost = "host"
 
 // Record returns the journal record that holds the decision.
 func (d Decision) Record() (Record, error) {

@@ -119,6 +119,8 @@ func (l *loop) rejected(call *CallState) string {
 	decision := call.Decision
 	text := "Not approved"
 	switch {
+	case decision.By == ByHost:
+		text = "Refused by the host's rules"
 	case decision.Kind == DecisionExpired:
 		text = "Not approved in time: nobody decided before the request expired"
 	case decision.By != "":

@@ -63,16 +63,15 @@ type RunState struct {
 	// Paused is the reason of the last pause, "" once the run went on.
 	Paused string
 
-	first     int           // index in the thread of the run's first item
-	asked     *modelRequest // a request without its response
-	entered   bool          // the active agent came by a handoff in this run
-	toolUsed  map[string]bool
-	warned    map[string]bool
-	repairs   int
-	repeated  string
-	repeats   int
-	loopTold  bool
-	guardedAt int64
+	first    int           // index in the thread of the run's first item
+	asked    *modelRequest // a request without its response
+	entered  bool          // the active agent came by a handoff in this run
+	toolUsed map[string]bool
+	warned   map[string]bool
+	repairs  int
+	repeated string
+	repeats  int
+	loopTold bool
 }
 
 // A RunEnd is how a run ended.
@@ -426,7 +425,7 @@ func (s *State) applyHandoff(record Record, run *RunState, p handoffCommitted) e
 }
 
 func (s *State) applyEnded(record Record, run *RunState, p runEnded) {
-	if p.Usage.Requests == 0 && len(p.Usage.Entries) == 0 {
+	if p.costsNothing() {
 		s.chargeLost(run)
 	}
 	s.charge(run, p.Usage)
@@ -523,6 +522,12 @@ func (run *RunState) lost() agents.Usage {
 			Attempt: 1, Agent: run.asked.Agent, Model: run.asked.Model, Input: estimate, Total: estimate, Estimated: true,
 		}},
 	}
+}
+
+// costsNothing says that the end brings no usage of its own: an answer that
+// was being waited for is then charged by its estimate.
+func (p runEnded) costsNothing() bool {
+	return p.Usage.Requests == 0 && len(p.Usage.Entries) == 0
 }
 
 func (s *State) chargeLost(run *RunState) {

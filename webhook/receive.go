@@ -25,6 +25,10 @@ const MaxBody = 25 << 20
 // must be held before their signature can be checked.
 const bodiesAtOnce = 4 * MaxBody
 
+// bodyTimeout is how long 25 MB may take to arrive. GitHub gives up after ten
+// seconds; a proxy in between may buffer for longer.
+const bodyTimeout = 30 * time.Second
+
 // storeTimeout bounds the transaction; GitHub waits for ten seconds.
 const storeTimeout = 8 * time.Second
 
@@ -132,6 +136,8 @@ func (s *Server) read(c echo.Context) (body []byte, release func(), err error) {
 	if s.bodies.Acquire(wait, size) != nil {
 		return nil, func() {}, errBusy
 	}
+	// A connection that cannot have a deadline is one of a test's recorder.
+	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err = io.ReadAll(http.MaxBytesReader(c.Response(), request.Body, MaxBody))
 	return body, func() { s.bodies.Release(size) }, err
 }

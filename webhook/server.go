@@ -170,8 +170,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
-		// A body of 25 MB over a slow line; pages read none and write for long.
-		ReadTimeout:    time.Minute,
+		// No ReadTimeout: it would also end the streams of pages. The webhook
+		// sets a deadline for its own body.
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),

@@ -18,8 +18,8 @@ type Words struct {
 	// sections. They are data, whatever they say.
 	Excerpts []store.Excerpt
 	// Hidden counts the parts that people do not see on the page: HTML
-	// comments, tags with their attributes, image texts, invisible characters.
-	// They are gone from everything else.
+	// comments, tags with attributes, image texts, invisible characters. They
+	// are gone from everything else.
 	Hidden int
 }
 
@@ -28,7 +28,7 @@ var (
 	htmlComment = regexp.MustCompile(`(?s)<!--.*?(?:-->|$)`)
 	htmlDetails = regexp.MustCompile(`(?is)<details\b.*?(?:</details\s*>|$)`)
 	// htmlTag knows tags by their names, because List<String> is not one.
-	htmlTag = regexp.MustCompile(`(?is)</?(?:a|abbr|b|blockquote|br|code|dd|del|div|dl|dt|em|embed|form|g-emoji|h[1-6]|hr|i|iframe|img|input|ins|kbd|li|link|meta|object|ol|p|picture|pre|q|s|samp|script|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template|tfoot|th|thead|title|tr|tt|u|ul|var|video)(?:\s[^<>]*)?/?>`)
+	htmlTag = regexp.MustCompile(`(?is)</?(?:a|abbr|b|blockquote|br|code|dd|del|details|div|dl|dt|em|embed|form|g-emoji|h[1-6]|hr|i|iframe|img|input|ins|kbd|li|link|meta|object|ol|p|picture|pre|q|s|samp|script|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template|tfoot|th|thead|title|tr|tt|u|ul|var|video)(?:\s[^<>]*)?/?>`)
 	// image and linkTitle show nothing of their texts on the page.
 	image     = regexp.MustCompile(`!\[[^\]]*\](?:\([^()\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)|\[[^\]]*\])`)
 	linkTitle = regexp.MustCompile(`(\]\([^()\s]*)\s+(?:"[^"]*"|'[^']*')\s*\)`)
@@ -62,17 +62,17 @@ var logLine = regexp.MustCompile(`^\s*(?:` + strings.Join([]string{
 // pasted log ends; fence a log to say more below it.
 func Split(text string) Words {
 	s := &splitter{}
-	text = s.cut(text, htmlComment, "")
+	text = s.uncomment(text)
 	text = s.clean(text)
 	text = htmlDetails.ReplaceAllStringFunc(text, func(folded string) string {
-		return "\n" + s.excerpt("details", s.cut(folded, htmlTag, "")) + "\n"
+		return "\n" + s.excerpt("details", s.untag(folded)) + "\n"
 	})
 	s.blocks(text)
 	instruction := strings.Join(s.kept, "\n")
 	instruction = s.cut(instruction, image, "[image]")
 	instruction = s.cut(instruction, linkTitle, "$1)")
 	instruction = s.cut(instruction, linkNote, "")
-	instruction = s.cut(instruction, htmlTag, "")
+	instruction = s.untag(instruction)
 	return Words{Instruction: strings.TrimSpace(squeeze(instruction)), Excerpts: s.excerpts, Hidden: s.hidden}
 }
 
@@ -83,10 +83,47 @@ type splitter struct {
 	hidden   int
 }
 
+// passes bounds how often a text is gone through for what the cutting itself
+// put together, as in <!-<!-- -->-, so that nobody can make it take long.
+const passes = 8
+
 // cut replaces what matches and counts it.
 func (s *splitter) cut(text string, what *regexp.Regexp, with string) string {
-	s.hidden += len(what.FindAllStringIndex(text, -1))
-	return what.ReplaceAllString(text, with)
+	for range passes {
+		found := len(what.FindAllStringIndex(text, -1))
+		if found == 0 {
+			return text
+		}
+		s.hidden += found
+		text = what.ReplaceAllString(text, with)
+	}
+	return text
+}
+
+// uncomment drops HTML comments; where they are nested to confuse, whatever
+// could begin one goes.
+func (s *splitter) uncomment(text string) string {
+	text = s.cut(text, htmlComment, "")
+	if htmlComment.MatchString(text) {
+		text = strings.ReplaceAll(text, "<", "")
+	}
+	return text
+}
+
+// untag drops HTML tags and counts those with attributes, which can hold text.
+func (s *splitter) untag(text string) string {
+	for range passes {
+		if !htmlTag.MatchString(text) {
+			return text
+		}
+		text = htmlTag.ReplaceAllStringFunc(text, func(tag string) string {
+			if strings.Contains(tag, "=") {
+				s.hidden++
+			}
+			return ""
+		})
+	}
+	return strings.ReplaceAll(text, "<", "")
 }
 
 // clean drops characters that people cannot see and counts those that no

@@ -61,6 +61,8 @@ type Options struct {
 	Git GitBackend
 	// ControlToken guards /_fake/; empty means a random one, see Server.ControlToken.
 	ControlToken string
+	// ActingAs is the login that a browser acts as on the pages until it chooses; empty means nobody.
+	ActingAs string
 	// Limits are the request limits to enforce; the zero value means GitHub's (see DefaultLimits).
 	Limits Limits
 	// HookTimeout is how long a webhook receiver may take; zero means GitHub's 10 seconds.

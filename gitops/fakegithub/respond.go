@@ -45,6 +45,9 @@ var zeroTime time.Time
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// stampForPeople is how pages show a time.
+func stampForPeople(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
 // optionalStamp is null for the zero time, as GitHub has it for what has not happened.
 func optionalStamp(t time.Time) any {
 	if t.IsZero() {

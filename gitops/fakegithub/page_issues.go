@@ -135,18 +135,16 @@ type postView struct {
 }
 
 type reactionCount struct {
-	Content, Emoji string
-	Count          int
-	Mine           bool
-	People         string
+	Content string
+	Count   int
+	Mine    bool
+	People  string
 }
-
-var emoji = map[string]string{"+1": "👍", "-1": "👎", "laugh": "😄", "hooray": "🎉", "confused": "😕", "heart": "❤️", "rocket": "🚀", "eyes": "👀"}
 
 func countReactions(reactions []*reaction, actor *account) []reactionCount {
 	var counts []reactionCount
 	for _, content := range reactionContents {
-		one := reactionCount{Content: content, Emoji: emoji[content]}
+		one := reactionCount{Content: content}
 		var people []string
 		for _, given := range reactions {
 			if given.content == content {

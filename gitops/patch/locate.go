@@ -125,7 +125,8 @@ const mixedWindow = 40
 // mixesIndentation says that lines near the place are indented by spaces in a
 // file that uses tabs: an added line could then mean either.
 func (s *source) mixesIndentation(at []int, width int) bool {
-	low, high := max(0, at[0]-mixedWindow), min(len(s.lines), at[len(at)-1]+mixedWindow)
+	reach := place{at: at}
+	low, high := max(0, reach.first()-mixedWindow), min(len(s.lines), reach.last()+mixedWindow)
 	for _, text := range s.lines[low:high] {
 		if strings.HasPrefix(text, strings.Repeat(" ", width)) && strings.TrimSpace(text) != "" {
 			return true

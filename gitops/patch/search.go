@@ -30,7 +30,11 @@ func (s *source) search(h hunk) finding {
 	if s.isApplied(h) {
 		return finding{hunk: h, failure: AlreadyApplied}
 	}
-	return finding{hunk: h, failure: NoMatch}
+	trimmed, _ := h.trimmed()
+	if p, ok := s.align(trimmed); ok {
+		return finding{hunk: trimmed, places: []place{p}}
+	}
+	return finding{hunk: h, failure: s.diagnose(trimmed)}
 }
 
 // attempts lists the readings of a hunk in the order of their strictness. A
@@ -169,9 +173,8 @@ func (s *source) breaksOff(f finding) bool {
 	if len(f.places[0].at) == 0 {
 		return trailing == 0 // a new file
 	}
-	at := f.places[0].at
 	exact := f.places[0].first()+1 == h.start
-	if at[len(at)-1] == len(s.lines)-1 {
+	if f.places[0].last() == len(s.lines)-1 {
 		return exact && trailing == 0
 	}
 	missing := min(h.oldCount-old, h.newCount-new)

@@ -75,7 +75,7 @@ func (s *Server) receive(c echo.Context) error {
 func (s *Server) answer(c echo.Context, received Received) error {
 	verdict, err := s.Deliver(c.Request().Context(), received)
 	switch {
-	case errors.Is(err, errPayload):
+	case verdict == VerdictMalformed:
 		return s.refuse(c, http.StatusBadRequest, "the payload is not JSON of the event that its header names")
 	case err != nil:
 		s.logger.ErrorContext(c.Request().Context(), "could not store a delivery; GitHub keeps it for the sweeper",
@@ -90,12 +90,16 @@ func (s *Server) answer(c echo.Context, received Received) error {
 // Deliver stores an event and the command that it is, in one transaction. It
 // is what a webhook request ends with, and the way in for events that were
 // fetched from GitHub's log instead. The caller vouches for the event: no
-// signature is checked here. An error means that nothing was stored; it wraps
-// a cause that may be shown in a log.
+// signature is checked here. An error means that nothing was stored and that
+// the same event may be stored later.
 func (s *Server) Deliver(ctx context.Context, received Received) (Verdict, error) {
 	delivery, command, verdict, err := sort(s.appID, received)
-	if err != nil || verdict != VerdictStored {
-		return verdict, err
+	if err != nil {
+		s.logger.WarnContext(ctx, "a delivery cannot be read", "delivery", received.GUID, "event", received.Event, "source", received.Source, "error", err)
+		return VerdictMalformed, nil
+	}
+	if verdict != VerdictStored {
+		return verdict, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ type Received struct {
 // A Verdict says what became of an event.
 type Verdict string
 
-// The verdicts. Everything but a stored event leaves no trace.
+// The verdicts. An event that is not stored leaves no trace.
 const (
 	// VerdictStored: the delivery and its command are stored.
 	VerdictStored Verdict = "stored"
@@ -38,6 +38,9 @@ const (
 	VerdictNoCommand Verdict = "ignored_no_command"
 	// VerdictForeign: it concerns another App, or no installation of ours.
 	VerdictForeign Verdict = "ignored_foreign"
+	// VerdictMalformed: the body is not a payload of its event, and never will
+	// be.
+	VerdictMalformed Verdict = "malformed"
 )
 
 // errPayload says that a body is not the event that its header names.

@@ -21,7 +21,8 @@ import (
 const (
 	// VariableRetryOf: begin with the other session's last checkpoint and task.
 	VariableRetryOf = "retry_of"
-	// VariableRenewOf: ask again for what expired, without any model call.
+	// VariableRenewOf is set beside it when an approval had expired: ask again
+	// for the same, if nothing has changed without any model call.
 	VariableRenewOf = "renew_of"
 )
 
@@ -194,19 +195,19 @@ func (r *Router) again(ctx context.Context, command store.Command, lane int) (st
 	if err != nil {
 		return store.Routing{}, err
 	}
-	variable := VariableRetryOf
+	variables := agents.Variables{VariableRetryOf: last.ID}
 	switch {
 	case command.Verb == "renew" && last.State != store.StateExpired:
 		return r.reply(command, "nothing_to_renew", answerData{Session: r.sessionData(last)}), nil
 	case command.Verb == "renew":
-		variable = VariableRenewOf
+		variables[VariableRenewOf] = last.ID
 	case last.State == store.StateCompleted:
 		return r.reply(command, "nothing_to_retry", answerData{Session: r.sessionData(last)}), nil
 	}
 	routing := r.seen(command, outcomeSession)
 	routing.Session = r.session(command, lane)
 	routing.Session.Task, routing.Session.IssueTitle, routing.Session.IssueBody = last.Task, last.IssueTitle, last.IssueBody
-	routing.Session.Variables = agents.Variables{variable: last.ID}
+	routing.Session.Variables = variables
 	return routing, nil
 }
 

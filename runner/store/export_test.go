@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ func (s *Store) PrepareAll(ctx context.Context) iter.Seq2[string, error] {
 		for name, text := range s.queries {
 			switch {
 			case strings.HasSuffix(string(name), "_columns"), strings.HasPrefix(string(name), "schema_table"),
-				name == "notify" && s.Engine() == "sqlite":
+				s.Engine() == "sqlite" && slices.Contains([]query{"notify", "lock_migration", "unlock_migration"}, name):
 				continue
 			case strings.HasSuffix(text, "VALUES"):
 				text += " " + s.engine.tuples(1, strings.Count(text[:strings.Index(text, ")")], ",")+1)

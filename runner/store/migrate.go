@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 
 	"handoff/migrations"
 )
@@ -57,13 +57,31 @@ func (s *Store) provider() (*goose.Provider, error) {
 	}
 	options := []goose.ProviderOption{goose.WithSlog(s.logger), goose.WithDisableGlobalRegistry(true)}
 	if s.engine.dialect == goose.DialectPostgres {
-		locker, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, goose.WithSessionLocker(locker))
+		options = append(options, goose.WithSessionLocker(migrationLock{s}))
 	}
 	return goose.NewProvider(s.engine.dialect, s.write, files, options...)
+}
+
+// A migrationLock lets one node migrate a schema at a time. Goose's own lock
+// asks every few seconds; this one is told by Postgres, so that nodes that start
+// together are up together.
+type migrationLock struct{ store *Store }
+
+var (
+	lockMigration   = named("lock_migration")
+	unlockMigration = named("unlock_migration")
+)
+
+// SessionLock implements goose's lock.SessionLocker.
+func (l migrationLock) SessionLock(ctx context.Context, connection *sql.Conn) error {
+	_, err := conn{l.store, connection}.exec(ctx, lockMigration)
+	return err
+}
+
+// SessionUnlock implements goose's lock.SessionLocker.
+func (l migrationLock) SessionUnlock(ctx context.Context, connection *sql.Conn) error {
+	_, err := conn{l.store, connection}.exec(ctx, unlockMigration)
+	return err
 }
 
 // checkSchema refuses a schema that is newer than the program, which it could

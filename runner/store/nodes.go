@@ -108,17 +108,20 @@ func (n *Node) Keep(ctx context.Context) error {
 			return nil
 		case <-n.lost:
 			return ErrNodeExpired
-		case <-time.After(pause):
+		case <-time.After(min(pause, n.left())):
 		}
 		pause = n.keepOnce(ctx)
 	}
 }
 
+// left is the time until the node gives itself up.
+func (n *Node) left() time.Duration { return n.Deadline().Sub(n.store.clock()) }
+
 // keepOnce beats once and returns when to beat next. A beat that the database
 // does not answer is given up at the node's deadline.
 func (n *Node) keepOnce(ctx context.Context) time.Duration {
 	const impatience = 500 * time.Millisecond
-	left := n.Deadline().Sub(n.store.clock())
+	left := n.left()
 	if left <= 0 {
 		n.giveUp()
 		return 0

@@ -7,6 +7,12 @@ SELECT to_regclass('goose_db_version') IS NOT NULL
 -- name: schema_version
 SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied
 
+-- name: lock_migration
+SELECT pg_advisory_lock(hashtextextended('handoff migrates ' || current_schema(), 0))
+
+-- name: unlock_migration
+SELECT pg_advisory_unlock(hashtextextended('handoff migrates ' || current_schema(), 0))
+
 -- name: notify
 SELECT pg_notify($1, $2)
 

@@ -33,8 +33,9 @@ var server = sync.OnceValues(startServer)
 // errNoServer says that the machine has no Postgres to start.
 var errNoServer = errors.New("no PostgreSQL server is installed; set " + serverVariable + " to the URL of one")
 
-// createDatabase returns the URL of a fresh database.
-func createDatabase(t testing.TB) string {
+// freshSchema returns the URL of a schema of its own, which is a database as far
+// as the store can tell, and ten times as fast to make.
+func freshSchema(t testing.TB) string {
 	t.Helper()
 	address := os.Getenv(serverVariable)
 	if address == "" {
@@ -48,31 +49,29 @@ func createDatabase(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("%s is not a URL", serverVariable)
 	}
-	pool, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
 	name := fmt.Sprintf("handoff_test_%d_%d", os.Getpid(), time.Now().UnixNano())
-	if _, err := pool.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
-		missing(t, "the server cannot create a database: "+err.Error())
+	if err := run(t.Context(), address, "CREATE SCHEMA "+name); err != nil {
+		missing(t, "the server cannot create a schema: "+err.Error())
 	}
-	t.Cleanup(func() { dropDatabase(t, address, name) })
-	location.Path = "/" + name
+	t.Cleanup(func() {
+		if err := run(context.Background(), address, "DROP SCHEMA "+name+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	parameters := location.Query()
+	parameters.Set("search_path", name)
+	location.RawQuery = parameters.Encode()
 	return location.String()
 }
 
-func dropDatabase(t testing.TB, address, name string) {
+func run(ctx context.Context, address, statement string) error {
 	pool, err := sql.Open("pgx", address)
 	if err != nil {
-		t.Error(err)
-		return
+		return err
 	}
 	defer pool.Close()
-	// FORCE, because a test may have left a process connected that it killed.
-	if _, err := pool.ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-		t.Error(err)
-	}
+	_, err = pool.ExecContext(ctx, statement)
+	return err
 }
 
 // startServer makes a cluster in a temporary directory and starts it on a

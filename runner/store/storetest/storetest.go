@@ -6,8 +6,8 @@
 // the schema and nothing else. Postgres is a private server that the first test
 // of the process starts and that ends with the process; where the machine has
 // none the test is skipped with a line that says so, and with CI=true it fails.
-// HANDOFF_TEST_POSTGRES names another server to use: a URL whose user may create
-// databases.
+// HANDOFF_TEST_POSTGRES names another server to use: the URL of a database whose
+// user may create schemas.
 package storetest
 
 import (
@@ -69,7 +69,7 @@ func OpenURL(t testing.TB, url string, options store.Options) *store.Store {
 func URL(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == Postgres {
-		return createDatabase(t)
+		return freshSchema(t)
 	}
 	return "sqlite://" + filepath.Join(t.TempDir(), "handoff.db")
 }

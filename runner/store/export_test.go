@@ -32,3 +32,25 @@ func (s *Store) PrepareAll(ctx context.Context) iter.Seq2[string, error] {
 		}
 	}
 }
+
+// Execute runs a statement on the writing pool.
+func (s *Store) Execute(ctx context.Context, statement string) error {
+	_, err := s.write.ExecContext(ctx, statement)
+	return err
+}
+
+// ExecuteReading runs a statement on the reading pool.
+func (s *Store) ExecuteReading(ctx context.Context, statement string) error {
+	_, err := s.read.ExecContext(ctx, statement)
+	return err
+}
+
+// Transact runs statements in one transaction of the store, with its retries.
+func (s *Store) Transact(ctx context.Context, statements func(execute func(statement string) error) error) error {
+	return s.transact(ctx, func(t *tx) error {
+		return statements(func(statement string) error {
+			_, err := t.on.ExecContext(ctx, statement)
+			return err
+		})
+	})
+}

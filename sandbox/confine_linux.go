@@ -63,9 +63,14 @@ func forget(first uint) error {
 	return nil
 }
 
+// initNeeds is how much memory this program may take for itself whatever the
+// limit, in bytes: with cgo each thread has a stack of eight megabytes. The
+// watchdog does not count it and enforces the exact limit.
+const initNeeds = 256 << 20
+
 // setLimits sets what the kernel bounds by itself. They are inherited, so the
 // process sets them for itself just before it starts the command.
-func (l *launch) setLimits(threadsBefore int) error {
+func (l *launch) setLimits() error {
 	limits := []struct {
 		name  string
 		which int
@@ -73,11 +78,11 @@ func (l *launch) setLimits(threadsBefore int) error {
 	}{
 		{"core", unix.RLIMIT_CORE, 0},
 		// Not RLIMIT_AS: node and Go reserve far more address space than they use.
-		{"data", unix.RLIMIT_DATA, uint64(l.Limits.Memory)},
+		{"data", unix.RLIMIT_DATA, uint64(max(l.Limits.Memory, initNeeds))},
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.Limits.FileSize)},
 		{"memlock", unix.RLIMIT_MEMLOCK, 1 << 20},
 		{"nofile", unix.RLIMIT_NOFILE, 8192},
-		{"nproc", unix.RLIMIT_NPROC, uint64(threadsBefore + l.Limits.Processes*threadsPerProcess)},
+		{"nproc", unix.RLIMIT_NPROC, uint64(l.threadsBefore + l.Limits.Processes*threadsPerProcess)},
 	}
 	for _, limit := range limits {
 		if err := setLimit(limit.which, limit.value); err != nil {
@@ -122,20 +127,22 @@ func setLimit(which int, value uint64) error {
 	return unix.Setrlimit(which, &unix.Rlimit{Cur: value, Max: value})
 }
 
-// noNewPrivileges makes setuid programs ordinary ones, on every thread.
-func noNewPrivileges() error {
+// restrict makes setuid programs ordinary ones and, where the tier has it,
+// confines by Landlock, which brings the former with it.
+func (l *launch) restrict() error {
+	if l.Tier.landlocked() {
+		return l.restrictPaths()
+	}
 	if err := ll.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
 	return nil
 }
 
-// dropCapabilities gives up every capability on every thread, and hides the
+// dropCapabilities gives up every capability on every thread, the ambient ones
+// with the others, and hides the
 // process's memory, environment and descriptors from its children.
 func dropCapabilities() error {
-	if err := ll.AllThreadsPrctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("ambient capabilities: %w", err)
-	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	none := [2]unix.CapUserData{}
 	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0)

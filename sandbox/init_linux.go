@@ -74,6 +74,9 @@ func (l *launch) live() status {
 	if l.SelfTest != nil {
 		return status{Escaped: l.SelfTest.run(l.Tier)}
 	}
+	if err := l.setLimits(); err != nil {
+		return status{Failed: err.Error()}
+	}
 	path, err := l.findProgram()
 	if err != nil {
 		return status{NotFound: err.Error()}
@@ -105,16 +108,8 @@ func (l *launch) enterWorld() error {
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
 		return fmt.Errorf("hostname: %w", err)
 	}
-	if err := l.setLimits(0); err != nil {
+	if err := l.restrict(); err != nil {
 		return err
-	}
-	if err := noNewPrivileges(); err != nil {
-		return err
-	}
-	if l.Tier.landlocked() {
-		if err := l.restrictPaths(); err != nil {
-			return err
-		}
 	}
 	if err := dropCapabilities(); err != nil {
 		return err
@@ -140,6 +135,9 @@ func runConfined() {
 	if l.SelfTest != nil {
 		exitWith(report, status{Escaped: l.SelfTest.run(l.Tier)})
 	}
+	if err := l.setLimits(); err != nil {
+		exitWith(report, status{Failed: err.Error()})
+	}
 	path, err := l.findProgram()
 	if err == nil {
 		err = fmt.Errorf("%s: %w", l.Args[0], unix.Exec(path, l.Args, l.Env))
@@ -151,20 +149,12 @@ func (l *launch) confine() error {
 	if err := volunteer(); err != nil {
 		return err
 	}
-	threads := 0
-	if !l.Identity.Switch {
-		threads = threadsOf(os.Getuid())
-	}
-	if err := l.setLimits(threads); err != nil {
-		return err
-	}
+	// Counted while /proc can still be read.
+	l.threadsBefore = l.countThreads()
 	if l.Tier == None {
 		return nil
 	}
-	if err := noNewPrivileges(); err != nil {
-		return err
-	}
-	if err := l.restrictPaths(); err != nil {
+	if err := l.restrict(); err != nil {
 		return err
 	}
 	if l.Identity.Switch {
@@ -176,6 +166,15 @@ func (l *launch) confine() error {
 		return err
 	}
 	return restrictSyscalls(false)
+}
+
+// countThreads counts those of the user's that are not the sandbox's, since the
+// kernel adds them all up.
+func (l *launch) countThreads() int {
+	if l.Identity.Switch {
+		return 0
+	}
+	return threadsOf(os.Getuid())
 }
 
 // findProgram enters the working directory and looks the program up in the
@@ -210,8 +209,8 @@ func (l *launch) supervise() status {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{confineName}, &syscall.ProcAttr{
-		Files: []uintptr{0, 1, 2, launchFD, controlFD, statusFD},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Env: quickStart, Files: []uintptr{0, 1, 2, launchFD, controlFD, statusFD},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return status{Failed: "start the confined process: " + err.Error()}

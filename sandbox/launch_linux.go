@@ -28,6 +28,8 @@ type launch struct {
 	Limits             Limits
 	// SelfTest replaces the command by an attempt to break out.
 	SelfTest *selfTest
+	// threadsBefore is found out on the way; see countThreads.
+	threadsBefore int
 }
 
 // A bind makes a host path visible at a path of the new root.

@@ -33,8 +33,9 @@ type Limits struct {
 // core, so a bound on threads near the bound on processes would break builds.
 const threadsPerProcess = 16
 
-// DefaultLimits are the starting limits of docs/security.md: generous for a
-// build, small for a machine.
+// DefaultLimits are what a command may use where nobody has said otherwise:
+// generous for a build, small for a machine. An operator lowers or raises them
+// by configuration.
 func DefaultLimits() Limits {
 	return Limits{
 		Wall:      10 * time.Minute,

@@ -97,11 +97,15 @@ func seccompProgram(ownNetwork bool) []bpf.Instruction {
 	program = append(program, when(unix.SYS_SOCKET, socketRules(ownNetwork)...)...)
 	program = append(program, when(unix.SYS_SOCKETPAIR, onlyValues(0, unix.EAFNOSUPPORT, unix.AF_UNIX)...)...)
 	if !ownNetwork {
-		// System V memory outlives processes and is shared by user id.
+		// Without an ipc namespace they are those of the user.
 		for _, number := range []uint32{unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN} {
 			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.EPERM))
 		}
 	}
+	// System V memory and semaphores belong to no process, so no watchdog sees
+	// them. PostgreSQL needs a little.
+	program = append(program, when(unix.SYS_SHMGET, atMost(1, largestSegment)...)...)
+	program = append(program, when(unix.SYS_SEMGET, atMost(1, largestSet)...)...)
 	return append(program, allow)
 }
 
@@ -140,6 +144,25 @@ func onlyValues(arg uint32, errno unix.Errno, values ...uint32) []bpf.Instructio
 		body = append(body, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}, allow)
 	}
 	return append(body, refuse(errno))
+}
+
+// The kernel allows 4096 segments and 32000 sets in a namespace, so these bound
+// their memory at about 256 and 512 megabytes.
+const (
+	largestSegment = 64 << 10 // bytes
+	largestSet     = 250      // semaphores
+)
+
+// atMost refuses a call whose argument, all 64 bits of it, is larger.
+func atMost(arg uint32, largest uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: argument(arg) + 4, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: argument(arg), Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: largest, SkipTrue: 1},
+		refuse(unix.ENOMEM),
+		allow,
+	}
 }
 
 // socketTypeMask takes SOCK_NONBLOCK and SOCK_CLOEXEC away.

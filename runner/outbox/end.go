@@ -1,13 +1,24 @@
 package outbox
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"handoff/agents"
 	"handoff/gitops/github"
 	"handoff/runner"
 	"handoff/runner/store"
+)
+
+// The session variables that a push sets.
+const (
+	VariablePullRequest    = "pull_request"
+	VariablePullRequestURL = "pull_request_url"
+	VariableBranch         = "branch"
+	VariablePushedCommit   = "pushed_commit"
 )
 
 // maxAttempts is how often an effect that time may mend is tried: with the
@@ -67,9 +78,15 @@ func (o *Outbox) withOutcome(effect store.Effect, end store.EffectEnd, result an
 		return end
 	case end.State == store.EffectDone:
 		pull, _ := result.(PullRequestResult)
+		var payload PullRequest
+		// It was decoded before the request was sent.
+		_ = json.Unmarshal(effect.Payload, &payload)
 		outcome.Output = fmt.Sprintf("Pushed. The pull request is #%d: %s", pull.Number, pull.URL)
 		outcome.Summary = fmt.Sprintf("pushed, pull request #%d", pull.Number)
-		outcome.Variables = map[string]string{"pull_request": fmt.Sprint(pull.Number), "pull_request_url": pull.URL}
+		outcome.Variables = agents.Variables{
+			VariablePullRequest: strconv.Itoa(pull.Number), VariablePullRequestURL: pull.URL,
+			VariableBranch: payload.Head, VariablePushedCommit: payload.Commit,
+		}
 	case effect.Kind == KindPush && end.State == store.EffectUnknown:
 		outcome.Output, outcome.IsError, outcome.Effect = "It is not known whether the push arrived: "+end.Error, true, runner.EffectUnknown
 	case effect.Kind == KindPush:

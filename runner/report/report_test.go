@@ -179,6 +179,29 @@ func FuzzNeutral(f *testing.F) {
 	})
 }
 
+func TestCallsInWords(t *testing.T) {
+	if got := DescribeCall("run_command", "command=go build ./... dir=x"); got != "run command go build ./... dir=x" {
+		t.Error(got)
+	}
+	if got := DescribeCall("read_file", "path=a.go"); got != "read file" {
+		t.Error(got)
+	}
+	for _, test := range []struct {
+		tool, summary string
+		isError, want bool
+	}{
+		{"run_tests", "tests failed, exit code 1", false, true},
+		{"run_tests", "tests passed", false, false},
+		{"run_command", "exit code 0 after 1s", false, false},
+		{"read_file", "failed.go, lines 1 to 2", false, false},
+		{"read_file", "", true, true},
+	} {
+		if got := CallFailed(test.tool, test.summary, test.isError); got != test.want {
+			t.Errorf("CallFailed(%q, %q, %v) = %v", test.tool, test.summary, test.isError, got)
+		}
+	}
+}
+
 func TestWordsForNumbers(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		1500 * time.Millisecond:      "2 s",

@@ -139,7 +139,7 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {
 		return approval.Question{}, &refusal{"The arguments cannot be read: " + err.Error()}
 	}
-	h.progress.doing("host", "sealing the commit")
+	h.progress.hostDoes("sealing the commit")
 	seal, err := h.seal(ctx, args, outcome.State)
 	if err != nil {
 		return approval.Question{}, err

@@ -8,23 +8,26 @@ import (
 	"handoff/agents"
 	"handoff/gitops/git"
 	"handoff/gitops/github"
+	"handoff/runner/intake"
+	"handoff/runner/outbox"
 	"handoff/runner/repoconfig"
 )
 
 // The session variables that the conductor sets and relies on.
 const (
-	varRepository    = "repository"
-	varIssue         = "issue"
-	varIssueTitle    = "issue_title"
-	varBaseBranch    = "base_branch"
-	varBaseCommit    = "base_commit"
-	varSetupCommand  = "setup_command"
-	varTestCommand   = "test_command"
-	varPlan          = "plan"
-	varBranch        = "branch"
-	varPushedCommit  = "pushed_commit"
-	varPullRequest   = "pull_request"
-	varContinuedFrom = "continued_from"
+	varRepository   = "repository"
+	varIssue        = "issue"
+	varIssueTitle   = "issue_title"
+	varBaseBranch   = "base_branch"
+	varBaseCommit   = "base_commit"
+	varSetupCommand = "setup_command"
+	varTestCommand  = "test_command"
+	varBranch       = outbox.VariableBranch
+	varPushedCommit = outbox.VariablePushedCommit
+	varPullRequest  = outbox.VariablePullRequest
+	// varRetryOf is set by package intake to the session that this one goes on
+	// from.
+	varRetryOf = intake.VariableRetryOf
 )
 
 // A base is what a session works on; it is found once and then pinned.
@@ -58,7 +61,7 @@ func (h *hold) findBase(ctx context.Context) error {
 	}
 	h.base.remote = git.Remote{
 		Host: h.Host, InstallationID: h.session.InstallationID, RepositoryID: h.session.RepositoryID, URL: address,
-		Auth: h.token(false),
+		Auth: tokenFrom(h.host, false),
 	}
 	variables := h.session.Variables
 	h.base.branch = repository.DefaultBranch
@@ -86,16 +89,16 @@ func (h *hold) fetchFirst(ctx context.Context) error {
 	return gitFault(err)
 }
 
-// token returns the function with which the git layer asks for a token. A
+// tokenFrom returns the function with which the git layer asks for a token. A
 // token that was refused is dropped, so that the second question is answered
 // with a new one.
-func (h *hold) token(write bool) func(context.Context) (string, error) {
+func tokenFrom(tokens Tokens, write bool) func(context.Context) (string, error) {
 	var last github.Token
 	return func(ctx context.Context) (string, error) {
 		if last.Value != "" {
-			h.host.DropToken(last)
+			tokens.DropToken(last)
 		}
-		token, err := h.host.Token(ctx, write)
+		token, err := tokens.Token(ctx, write)
 		last = token
 		return token.Value, err
 	}

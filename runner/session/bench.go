@@ -73,7 +73,7 @@ func (h *hold) openBench(ctx context.Context) error {
 		return err
 	}
 	b.customs = h.customs(ctx)
-	b.tools, err = h.toolbox(b)
+	b.tools, err = h.toolbox(ctx, b)
 	return err
 }
 

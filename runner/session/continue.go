@@ -44,7 +44,7 @@ func (h *hold) continuePullRequest(ctx context.Context) (bool, error) {
 // inherited returns the work of the session that this one was started to
 // retry, if its base is the same.
 func (h *hold) inherited(ctx context.Context) (*runner.Checkpoint, error) {
-	from := h.session.Variables[varContinuedFrom]
+	from := h.session.Variables[varRetryOf]
 	if from == "" {
 		return nil, nil
 	}

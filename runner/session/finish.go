@@ -100,7 +100,7 @@ func (h *hold) notice(e end) (store.Effect, error) {
 	session := h.lease.Session()
 	last := report.LastWords{
 		Requester: session.RequesterLogin, State: string(e.state), Headline: headlines[e.state],
-		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables["pull_request_url"],
+		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 	}
 	payload, err := json.Marshal(outbox.CommentCreate{Issue: session.Issue, Body: last.Markdown()})
 	return store.Effect{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"handoff/agents"
+	"handoff/agents/plan"
 	"handoff/runner"
 	"handoff/runner/outbox"
 	"handoff/runner/report"
@@ -41,7 +42,7 @@ func progressKey(sessionID string) string { return "session:" + sessionID + ":pr
 
 // begin puts the progress comment into the outbox, once per session.
 func (p *progress) begin(ctx context.Context) error {
-	body := p.h.report(nil)
+	body := p.h.report(history{})
 	body.Headline = "The crew is getting ready"
 	payload, err := json.Marshal(outbox.CommentCreate{Issue: p.h.session.Issue, Body: body.Markdown()})
 	if err != nil {
@@ -63,6 +64,14 @@ func (p *progress) doing(agent, action string) {
 	p.touch()
 }
 
+// hostDoes says what the host itself does for the session.
+func (p *progress) hostDoes(action string) {
+	p.doing("host", action)
+	if p.h.OnDoing != nil {
+		p.h.OnDoing(p.h.session.ID, "host", action)
+	}
+}
+
 // note takes what the loop tells.
 func (p *progress) note(event runner.Event) {
 	if event.Nested {
@@ -70,7 +79,7 @@ func (p *progress) note(event runner.Event) {
 	}
 	switch event.Kind {
 	case runner.EventToolCalled:
-		p.doing(event.Agent, describeCall(event.Tool, event.Arguments))
+		p.doing(event.Agent, report.DescribeCall(event.Tool, event.Arguments))
 	case runner.EventToolOutput, runner.EventHandoffOccurred, runner.EventMessageOutput:
 		p.doing(event.Agent, "")
 	}
@@ -130,11 +139,11 @@ func (p *progress) edit(ctx context.Context, state string, adjust func(*report.P
 // effect is the edit as a row. Rows of one key replace each other while they
 // wait.
 func (p *progress) effect(ctx context.Context, state string, adjust func(*report.Progress)) (store.Effect, error) {
-	events, err := p.h.events(ctx)
+	past, err := p.h.history(ctx)
 	if err != nil {
 		return store.Effect{}, err
 	}
-	shown := p.h.report(events)
+	shown := p.h.report(past)
 	if state != "" {
 		shown.State = state
 	}
@@ -153,23 +162,35 @@ func (p *progress) effect(ctx context.Context, state string, adjust func(*report
 	}, err
 }
 
-// events replays the session's journal.
-func (h *hold) events(ctx context.Context) ([]runner.Event, error) {
+// A history is what the journal tells so far.
+type history struct {
+	events []runner.Event
+	items  []agents.Item
+	// variables are the session's as the journal has them.
+	variables agents.Variables
+}
+
+func (h *hold) history(ctx context.Context) (history, error) {
 	records, err := h.lease.Load(ctx, 1)
 	if err != nil {
-		return nil, err
+		return history{}, err
 	}
-	return runner.Replay(records, 1)
+	state, err := runner.Fold(records)
+	if err != nil {
+		return history{}, err
+	}
+	events, err := runner.Replay(records, 1)
+	return history{events: events, items: state.Items(), variables: state.Variables}, err
 }
 
 // report is the progress comment's content.
-func (h *hold) report(events []runner.Event) report.Progress {
+func (h *hold) report(past history) report.Progress {
 	session := h.lease.Session()
 	shown := report.Progress{
 		State: string(session.State), Headline: headlines[session.State], Task: session.Task, Requester: session.RequesterLogin,
-		Plan: planOf(session.Variables), Notices: h.notices, Usage: session.Usage, Steps: h.steps(events),
+		Plan: planOf(past.items), Notices: h.notices, Usage: session.Usage, Steps: h.steps(past.events),
 		Active:     time.Duration(session.ActiveMillis)*time.Millisecond + time.Since(h.progress.started),
-		SessionURL: h.sessionURL(), PullRequestURL: session.Variables["pull_request_url"],
+		SessionURL: h.sessionURL(), PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 	}
 	h.progress.mu.Lock()
 	defer h.progress.mu.Unlock()
@@ -209,7 +230,7 @@ func (h *hold) steps(events []runner.Event) []report.Step {
 			continue
 		case runner.EventToolOutput:
 			call := called[event.CallKey]
-			step.Text, step.Failed = describeCall(call.Tool, call.Arguments), event.IsError
+			step.Text, step.Failed = report.DescribeCall(call.Tool, call.Arguments), report.CallFailed(call.Tool, event.Text, event.IsError)
 			if event.Text != "" {
 				step.Text += " – " + event.Text
 			}
@@ -235,46 +256,9 @@ func (h *hold) steps(events []runner.Event) []report.Step {
 	return steps
 }
 
-// describeCall is a tool call in a few words for people: the verb and the one
-// argument that says what it is about.
-func describeCall(tool, arguments string) string {
-	var args struct {
-		Path    string `json:"path"`
-		Command string `json:"command"`
-		Pattern string `json:"pattern"`
-		Title   string `json:"title"`
-	}
-	// Arguments may be cut or nonsense; then the tool's name has to do.
-	_ = json.Unmarshal([]byte(arguments), &args)
-	for _, about := range []string{args.Command, args.Path, args.Pattern, args.Title} {
-		if about != "" {
-			return strings.ReplaceAll(tool, "_", " ") + " " + firstLine(about)
-		}
-	}
-	return strings.ReplaceAll(tool, "_", " ")
-}
-
-func firstLine(text string) string {
-	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if runes := []rune(line); len(runes) > 100 {
-		return string(runes[:100]) + "…"
-	}
-	if rest != "" {
-		line += " …"
-	}
-	return line
-}
-
-// planOf reads the checklist from the session's variables.
-func planOf(variables agents.Variables) []report.Task {
-	var tasks []struct {
-		Title string `json:"title"`
-		Owner string `json:"owner"`
-		Done  bool   `json:"done"`
-	}
-	if err := json.Unmarshal([]byte(variables[varPlan]), &tasks); err != nil {
-		return nil
-	}
+// planOf is the checklist as it stands after these items.
+func planOf(items []agents.Item) []report.Task {
+	tasks := plan.Fold(items)
 	shown := make([]report.Task, len(tasks))
 	for i, task := range tasks {
 		shown[i] = report.Task{Title: task.Title, Done: task.Done, Owner: task.Owner}

@@ -40,13 +40,12 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	if err := c.mayPush(ctx, host, row, s); err != nil {
 		return outbox.PushResult{}, err
 	}
-	h := &hold{Conductor: c, session: session, host: host}
 	address, err := host.GitURL(ctx)
 	if err != nil {
 		return outbox.PushResult{}, err
 	}
 	remote := git.Remote{
-		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: h.token(false),
+		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: tokenFrom(host, false),
 	}
 	workspace, err := c.sealedWorkspace(ctx, remote, session, s)
 	if err != nil {
@@ -59,7 +58,7 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 		return outbox.PushResult{}, consumeRefusal(err)
 	}
 	// The only place where a token that can write contents exists.
-	remote.Auth = h.token(true)
+	remote.Auth = tokenFrom(c.Pusher(row.InstallationID, row.RepositoryID), true)
 	result, err := workspace.Push(ctx, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)
 	if err != nil {
 		return outbox.PushResult{}, pushRefusal(err)

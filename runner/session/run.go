@@ -8,6 +8,7 @@ import (
 
 	"handoff/agents"
 	"handoff/runner"
+	"handoff/runner/outbox"
 	"handoff/runner/store"
 )
 
@@ -113,8 +114,7 @@ func (a awaiter) Await(ctx context.Context, callKey string) (agents.Result, stri
 		if done {
 			// The outbox has recorded the outcome; this one counts only if it
 			// could not.
-			return agents.Result{Output: "It is not known what became of this.", IsError: true}, runner.EffectUnknown,
-				a.lease.SetState(ctx, store.StateRunning, "")
+			return agents.Result{Output: "It is not known what became of this.", IsError: true}, runner.EffectUnknown, a.published(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -123,6 +123,25 @@ func (a awaiter) Await(ctx context.Context, callKey string) (agents.Result, stri
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// published takes what the outbox recorded about the push into the session's
+// variables, where later sessions of the issue look for it.
+func (a awaiter) published(ctx context.Context) error {
+	past, err := a.history(ctx)
+	if err != nil {
+		return err
+	}
+	pushed := agents.Variables{}
+	for _, name := range []string{varBranch, varPushedCommit, varPullRequest, outbox.VariablePullRequestURL} {
+		if value := past.variables[name]; value != "" {
+			pushed[name] = value
+		}
+	}
+	if _, err := a.lease.Append(ctx, runner.Batch{Variables: pushed}); err != nil {
+		return err
+	}
+	return a.lease.SetState(ctx, store.StateRunning, "")
 }
 
 // settled says whether all effects of a call have ended.

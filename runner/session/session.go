@@ -26,6 +26,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -65,12 +66,18 @@ type Store interface {
 
 // Repository is what the conductor needs of GitHub; *github.Client implements it.
 type Repository interface {
+	Tokens
 	Repository(ctx context.Context) (github.Repository, error)
 	GitURL(ctx context.Context) (string, error)
-	Token(ctx context.Context, write bool) (github.Token, error)
-	DropToken(token github.Token)
 	Permission(ctx context.Context, userID int64, login string) (github.Permission, error)
 	FindPullRequestByHead(ctx context.Context, branch string) (pull github.PullRequest, found bool, err error)
+}
+
+// Tokens hands out tokens for git over HTTP. With write they may change
+// contents, which only a client that was made for pushing can ask for.
+type Tokens interface {
+	Token(ctx context.Context, write bool) (github.Token, error)
+	DropToken(token github.Token)
 }
 
 // Options are what a [Conductor] is made of. All fields without "may" in their
@@ -79,12 +86,15 @@ type Options struct {
 	Store Store
 	// Repository returns access to one repository of an installation.
 	Repository func(installation, repository int64) Repository
-	Cache      *git.Cache
-	Sandbox    sandbox.Driver
-	Model      agents.Model
-	Scanner    *secrets.Scanner
-	Operator   repoconfig.Operator
-	Caps       store.Caps
+	// Pusher returns what mints tokens for pushing; it is asked only after an
+	// approval was consumed.
+	Pusher   func(installation, repository int64) Tokens
+	Cache    *git.Cache
+	Sandbox  sandbox.Driver
+	Model    agents.Model
+	Scanner  *secrets.Scanner
+	Operator repoconfig.Operator
+	Caps     store.Caps
 	// Workflows says that the App may change workflow files.
 	Workflows bool
 	// Bot is the identity that commits carry.
@@ -92,6 +102,9 @@ type Options struct {
 	// DataDir holds workspaces and caches; Host keys the cache of repositories.
 	DataDir string
 	Host    string
+	// SetupDir holds the caches of repositories' setups; "" means a folder of
+	// DataDir.
+	SetupDir string
 	// PublicURL is where people reach this server; may be "".
 	PublicURL string
 	// ReadOnly are further directories that commands may read, such as
@@ -102,6 +115,9 @@ type Options struct {
 	// OnEvent is told what happens in sessions that this node holds; it must
 	// not block, and may be nil.
 	OnEvent func(session string, event runner.Event)
+	// OnDoing is told what the host itself does for a session, such as running
+	// its setup; it must not block, and may be nil.
+	OnDoing func(session, who, what string)
 	Logger  *slog.Logger
 }
 
@@ -173,5 +189,6 @@ func (c *Conductor) workspaceDir(sessionID string) string {
 }
 
 func (c *Conductor) setupDir(installation, repository int64, key string) string {
-	return filepath.Join(c.DataDir, "setup", strconv.FormatInt(installation, 10), strconv.FormatInt(repository, 10), key)
+	root := cmp.Or(c.SetupDir, filepath.Join(c.DataDir, "setup"))
+	return filepath.Join(root, strconv.FormatInt(installation, 10), strconv.FormatInt(repository, 10), key)
 }

@@ -47,7 +47,7 @@ func (h *hold) setUp(ctx context.Context) error {
 	if err := os.MkdirAll(shared, 0o755); err != nil {
 		return err
 	}
-	h.progress.doing("setup", strings.Join(h.config.Setup, " && "))
+	h.progress.hostDoes("running the setup: " + strings.Join(h.config.Setup, " && "))
 	if err := h.runSetup(ctx, shared); err != nil {
 		return err
 	}

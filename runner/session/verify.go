@@ -30,14 +30,14 @@ func (h *hold) verify(ctx context.Context, sealed git.Sealed) (approval.Verifica
 	case h.bench.box == nil:
 		return approval.Verification{Commands: commands, NotRun: h.bench.limits}, nil
 	}
-	h.progress.doing("host", "testing the sealed commit")
+	h.progress.hostDoes("testing the sealed commit")
 	result, err := h.testRun(ctx, "sealed", func(ctx context.Context, dir string) (*git.Workspace, error) {
 		return h.bench.workspace.CheckoutSealed(ctx, sealed, dir)
 	})
 	if err != nil || result.Passed {
 		return result, err
 	}
-	h.progress.doing("host", "testing the base, to tell new failures from old ones")
+	h.progress.hostDoes("testing the base, to tell new failures from old ones")
 	base, err := h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
 		return h.base.repository.Checkout(ctx, h.base.commit, dir)
 	})

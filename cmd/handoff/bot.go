@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"handoff/agents"
+	"handoff/agents/llm"
+	"handoff/gitops/git"
+	"handoff/gitops/github"
+	"handoff/gitops/secrets"
+	"handoff/runner"
+	"handoff/runner/approval"
+	"handoff/runner/intake"
+	"handoff/runner/outbox"
+	"handoff/runner/session"
+	"handoff/runner/store"
+	"handoff/sandbox"
+	"handoff/webhook"
+)
+
+// A bot is the running App: everything that serve and demo have in common.
+type bot struct {
+	settings  serveCommand
+	around    surroundings
+	log       *slog.Logger
+	store     *store.Store
+	app       *github.App
+	cache     *git.Cache
+	driver    sandbox.Driver
+	conductor *session.Conductor
+	router    *intake.Router
+	sweeper   *intake.Sweeper
+	outbox    *outbox.Outbox
+	poller    *approval.Poller
+	web       *webhook.Server
+}
+
+// Surroundings are what serve takes from the process and a stage sets itself.
+type surroundings struct {
+	// watch is told what happens in sessions; may be nil.
+	watch func(session string, event runner.Event)
+	// doing is told what the host does for a session beside its events.
+	doing func(session, who, what string)
+	// getenv looks up keys and addresses of model providers.
+	getenv func(string) string
+	// setupDir holds caches of repositories' setups, "" for the data directory.
+	setupDir string
+	// sweepEvery is the time between two looks at GitHub's delivery log, 0 for
+	// the usual.
+	sweepEvery time.Duration
+}
+
+// newBot wires the App together. It talks to the database and to GitHub, so
+// that what is wrong with the settings shows now and not at the first command.
+func newBot(ctx context.Context, settings serveCommand, around surroundings, log *slog.Logger) (_ *bot, err error) {
+	b := &bot{settings: settings, around: around, log: log}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	if b.settings.DataDir, err = makeDataDir(settings.DataDir); err != nil {
+		return nil, err
+	}
+	if b.store, err = openStore(ctx, settings.DatabaseURL, store.ModeServe, log); err != nil {
+		return nil, err
+	}
+	if err := seedAgents(ctx, b.store, false, log); err != nil {
+		return nil, err
+	}
+	b.app, err = github.NewApp(github.Config{
+		AppID: settings.AppID, PrivateKey: settings.PrivateKey, BaseURL: settings.URL, Workflows: settings.Workflows, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	identity, err := b.app.Identity(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("GitHub does not know this App: %w", err)
+	}
+	log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)
+	if err := b.wire(ctx, identity); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bot) wire(ctx context.Context, identity github.Identity) (err error) {
+	if b.driver, err = b.newDriver(ctx); err != nil {
+		return err
+	}
+	if b.cache, err = git.NewCache(git.Options{Dir: filepath.Join(b.settings.DataDir, "cache"), Logger: b.log}); err != nil {
+		return err
+	}
+	scanner := secrets.New(b.knownSecrets()...)
+	model, err := llm.New(llm.Config{
+		Provider: b.settings.Provider, Model: b.settings.Model, AllowDataCollection: b.settings.AllowDataCollection,
+		Upstreams: b.settings.Upstreams, Getenv: b.around.getenv, Logger: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	b.conductor = b.newConductor(identity, model, scanner)
+	decisions := approval.NewService(b.store, func(installation, repository int64) approval.Repository {
+		return b.app.Installation(installation).ReadOnly(repository)
+	}, b.log)
+	b.poller = approval.NewPoller(decisions)
+	b.router = intake.NewRouter(intake.Options{
+		Store: b.store, Decisions: decisions, AllowedOwners: b.settings.AllowedOwners, Role: b.settings.operator().Role,
+		Repository: func(installation, repository int64) intake.Repository {
+			return b.app.Installation(installation).ReadOnly(repository)
+		},
+		Forget: b.app.Forget, Logger: b.log,
+	})
+	key, err := hkdf.Key(sha256.New, []byte(b.settings.WebhookSecret[0]), nil, "handoff outbox marker", 32)
+	if err != nil {
+		return err
+	}
+	b.outbox = outbox.New(outbox.Options{
+		Store: b.store, Publisher: b.conductor, Key: key, Logger: b.log,
+		Repository: func(installation, repository int64) outbox.Repository {
+			return b.app.Installation(installation).Writer(repository)
+		},
+	})
+	b.web, err = webhook.New(webhook.Options{
+		Secrets: b.settings.WebhookSecret, AppID: b.settings.AppID, Inbox: b.store, Ready: b.store.Ping, Logger: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	b.sweeper = intake.NewSweeper(intake.SweeperOptions{
+		Log: b.app, Marks: b.store, Matters: webhook.Matters, Every: b.around.sweepEvery, Logger: b.log,
+		Deliver: func(ctx context.Context, missed intake.Missed) error {
+			_, err := b.web.Deliver(ctx, webhook.Received{
+				GUID: missed.GUID, Event: missed.Event, HookID: missed.HookID, Body: missed.Body, At: missed.At, Source: "sweeper",
+			})
+			return err
+		},
+	})
+	return nil
+}
+
+func (b *bot) newConductor(identity github.Identity, model agents.Model, scanner *secrets.Scanner) *session.Conductor {
+	tools := findToolchain()
+	return session.New(session.Options{
+		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, Scanner: scanner,
+		Operator: b.settings.operator(), Workflows: b.settings.Workflows,
+		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
+		Bot:     git.Identity{Name: identity.BotLogin(), Email: fmt.Sprintf("%d+%s@%s", identity.AppID, identity.BotLogin(), noReply(b.host()))},
+		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL,
+		SetupDir: b.around.setupDir, ReadOnly: tools.mounts, Env: tools.env, OnEvent: b.around.watch, OnDoing: b.around.doing, Logger: b.log,
+		Repository: func(installation, repository int64) session.Repository {
+			return b.app.Installation(installation).ReadOnly(repository)
+		},
+		Pusher: func(installation, repository int64) session.Tokens {
+			return b.app.Installation(installation).Writer(repository)
+		},
+	})
+}
+
+// newDriver returns the sandbox driver and says in the log what it can do.
+func (b *bot) newDriver(ctx context.Context) (sandbox.Driver, error) {
+	options := sandbox.LocalOptions{StateDir: filepath.Join(b.settings.DataDir, "sandbox"), Logger: b.log}
+	if b.settings.Sandbox == "none" {
+		b.log.Warn("commands run without any isolation")
+		return sandbox.NewUnisolated(options), nil
+	}
+	driver := sandbox.NewLocal(options)
+	capabilities, err := driver.Probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reason := capabilities.Err(); reason != nil {
+		b.log.Warn("agents cannot run commands on this machine", "reason", reason)
+	} else {
+		b.log.Info("sandbox ready", "driver", capabilities.String())
+	}
+	return driver, nil
+}
+
+// knownSecrets are what must never leave, beside what looks like a secret.
+func (b *bot) knownSecrets() []string {
+	known := append([]string{b.settings.PrivateKey}, b.settings.WebhookSecret...)
+	for _, name := range []string{"OPENROUTER_API_KEY", "OPENAI_API_KEY", "ZAI_API_KEY"} {
+		if value := b.around.getenv(name); value != "" {
+			known = append(known, value)
+		}
+	}
+	if database, err := url.Parse(b.settings.DatabaseURL); err == nil && database.User != nil {
+		if password, ok := database.User.Password(); ok {
+			known = append(known, password)
+		}
+	}
+	return known
+}
+
+// host is the name under which repositories are cached.
+func (b *bot) host() string {
+	if parsed, err := url.Parse(b.settings.URL); err == nil && parsed.Hostname() != "" {
+		return parsed.Hostname()
+	}
+	return "github.com"
+}
+
+// noReply is the domain of the addresses that GitHub gives to people and bots.
+func noReply(host string) string {
+	if host == "github.com" {
+		return "users.noreply.github.com"
+	}
+	return "users.noreply." + host
+}
+
+// run serves until ctx is done. A shutdown first lets turns that are under way
+// come to their end, for as long as the settings say.
+func (b *bot) run(ctx context.Context, listener net.Listener) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() { b.nodes(ctx, work) })
+	err := b.web.Serve(ctx, listener)
+	if ctx.Err() == nil {
+		// The server failed by itself: nothing more will come in.
+		cancel()
+	}
+	b.conductor.StopSoftly()
+	timer := time.AfterFunc(b.settings.ShutdownGrace, cancel)
+	defer timer.Stop()
+	group.Wait()
+	return err
+}
+
+// nodes keeps this process registered as a node and its loops running. A node
+// whose lease is lost ends with all that it did, and a new one begins.
+func (b *bot) nodes(ctx, work context.Context) {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	for ctx.Err() == nil {
+		node, err := b.store.Register(work, name)
+		if err != nil {
+			b.log.Error("this node cannot register", "error", err)
+			sleep(ctx, time.Second)
+			continue
+		}
+		b.serveNode(ctx, work, node)
+	}
+}
+
+// serveNode runs all loops of one node until ctx is done or its lease is lost.
+func (b *bot) serveNode(ctx, work context.Context, node *store.Node) {
+	beat, stopBeating := context.WithCancel(work)
+	var heart sync.WaitGroup
+	heart.Go(func() {
+		if err := node.Keep(beat); err != nil {
+			b.log.Error("this node has lost its lease", "error", err)
+		}
+	})
+	loops, stopLoops := context.WithCancel(ctx)
+	defer stopLoops()
+	var group sync.WaitGroup
+	group.Go(func() { b.router.Run(loops, node) })
+	group.Go(func() { b.poller.Run(loops, node) })
+	group.Go(func() { b.sweeper.Run(loops) })
+	group.Go(func() { b.watchLease(loops, node, stopLoops) })
+	// Sessions are stopped softly and the outbox sends what they leave behind.
+	held := make(chan struct{})
+	go func() { defer close(held); b.conductor.Run(work, node) }()
+	sending, stopSending := context.WithCancel(work)
+	group.Go(func() { b.outbox.Run(sending, node) })
+	<-held
+	stopSending()
+	stopLoops()
+	group.Wait()
+	stopBeating()
+	heart.Wait()
+	leave, cancel := context.WithTimeout(context.WithoutCancel(work), 5*time.Second)
+	defer cancel()
+	if err := node.Leave(leave); err != nil && !errors.Is(err, store.ErrNodeExpired) {
+		b.log.Warn("this node could not sign off", "error", err)
+	}
+}
+
+// watchLease stops the loops when the node's lease is lost.
+func (b *bot) watchLease(ctx context.Context, node *store.Node, stop context.CancelFunc) {
+	select {
+	case <-ctx.Done():
+	case <-node.Lost():
+		stop()
+	}
+}
+
+// close gives back what newBot opened.
+func (b *bot) close() {
+	if b.cache != nil {
+		_ = b.cache.Close()
+	}
+	if b.store != nil {
+		if err := b.store.Close(); err != nil {
+			b.log.Warn("the database could not be closed", "error", err)
+		}
+	}
+}
+
+func sleep(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+}

@@ -1,0 +1,92 @@
+// Command handoff is a GitHub App that turns a comment into an approved pull
+// request. This package holds flags, configuration and wiring; what the
+// program does is in the packages that it wires together.
+//
+// Every setting is a flag and an environment variable of the same name. One
+// file per subcommand; settings.go holds the groups of settings that several
+// of them share, bot.go the wiring of the running App that serve and demo have
+// in common.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"handoff/sandbox"
+)
+
+// A commandLine is everything that can be said to the program.
+type commandLine struct {
+	Demo       demoCommand       `cmd:"" help:"Run the whole story on this machine: a fake GitHub, the real bot, real git, a real sandbox, a tape for a model."`
+	Serve      serveCommand      `cmd:"" help:"Run the bot."`
+	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
+	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`
+	Fakegithub fakegithubCommand `cmd:"" help:"Serve a fake GitHub on loopback, to try things on."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	// The sandbox starts this program again; that process never comes back.
+	sandbox.Init()
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// A process is what a subcommand knows of the world around it.
+type process struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// run parses the arguments, runs the subcommand and returns the exit code: 0,
+// 1 for a failure, 2 for arguments that make no sense.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var cli commandLine
+	exited := -1
+	parser, err := kong.New(&cli,
+		kong.Name("handoff"),
+		kong.Description("A comment becomes an approved pull request."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "handoff:", err)
+		return 1
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		return usage(parser, err, stderr)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := parsed.Run(&process{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}); err != nil {
+		fmt.Fprintln(stderr, "handoff:", err)
+		return 1
+	}
+	return 0
+}
+
+// usage shows the help that belongs to what was typed, then what is wrong.
+func usage(parser *kong.Kong, err error, stderr io.Writer) int {
+	if parseError, ok := errors.AsType[*kong.ParseError](err); ok {
+		parser.Stdout = stderr
+		_ = parseError.Context.PrintUsage(false)
+	}
+	fmt.Fprintln(stderr, "\nhandoff:", err)
+	return 2
+}

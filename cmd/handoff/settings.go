@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"handoff/runner/repoconfig"
+)
+
+// databaseSettings say where everything is kept.
+type databaseSettings struct {
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" default:"sqlite://handoff.db" help:"Database: sqlite://PATH or postgres://…" placeholder:"URL"`
+}
+
+// githubSettings say which App this is.
+type githubSettings struct {
+	AppID         int64    `name:"github-app-id" env:"GITHUB_APP_ID" help:"Id of the GitHub App." placeholder:"ID"`
+	PrivateKey    string   `name:"github-private-key" env:"GITHUB_PRIVATE_KEY" help:"Private key of the App: PEM, PEM with \\n, base64 of PEM, or a path." placeholder:"KEY"`
+	WebhookSecret []string `name:"github-webhook-secret" env:"GITHUB_WEBHOOK_SECRET" sep:"," help:"Webhook secret; two, separated by a comma, while rotating." placeholder:"SECRET"`
+	URL           string   `name:"github-url" env:"GITHUB_URL" help:"Web address of a GitHub Enterprise Server; empty for github.com." placeholder:"URL"`
+	Workflows     bool     `name:"github-workflows" env:"GITHUB_WORKFLOWS" help:"Let approved pushes change workflow files; the App needs the workflows permission."`
+	AllowedOwners []string `name:"allowed-owners" env:"ALLOWED_OWNERS" sep:"," help:"Accounts whose repositories may spend; needed unless the App is private." placeholder:"OWNER"`
+}
+
+// modelSettings say which model the crew uses.
+type modelSettings struct {
+	Provider            string   `name:"provider" env:"PROVIDER" default:"openrouter" help:"Model provider: openrouter, zai, vertex, openai, compatible or tape."`
+	Model               string   `name:"model" env:"MODEL" help:"Model; empty for the provider's default." placeholder:"ID"`
+	AllowDataCollection bool     `name:"allow-data-collection" env:"ALLOW_DATA_COLLECTION" help:"Let openrouter choose upstreams that keep prompts."`
+	Upstreams           []string `name:"upstreams" env:"UPSTREAMS" sep:"," help:"The only upstreams that openrouter may choose." placeholder:"NAME"`
+}
+
+// limitSettings are the operator's floor: repositories may only lower them.
+type limitSettings struct {
+	MaxTurns    int           `name:"max-turns" env:"MAX_TURNS" default:"40" help:"Model calls per session."`
+	MaxHandoffs int           `name:"max-handoffs" env:"MAX_HANDOFFS" default:"12" help:"Handoffs per session."`
+	MaxTokens   int64         `name:"max-tokens" env:"MAX_TOKENS" default:"2000000" help:"Tokens per session."`
+	MaxCost     float64       `name:"max-cost" env:"MAX_COST" default:"5" help:"US dollars per session."`
+	MaxTime     time.Duration `name:"max-time" env:"MAX_TIME" default:"60m" help:"Active time per session."`
+	CommandTime time.Duration `name:"command-timeout" env:"COMMAND_TIMEOUT" default:"10m" help:"Time for one command in the sandbox."`
+	Role        string        `name:"role" env:"ROLE" default:"write" enum:"write,maintain,admin" help:"Role that may command and approve: write, maintain or admin."`
+	Expires     time.Duration `name:"approval-expires" env:"APPROVAL_EXPIRES" default:"72h" help:"How long a push waits for an approval."`
+}
+
+// operator returns the floor that the limits stand for.
+func (l limitSettings) operator() repoconfig.Operator {
+	return repoconfig.Operator{
+		Role: repoconfig.Role(l.Role),
+		Limits: repoconfig.Limits{
+			Turns: l.MaxTurns, Handoffs: l.MaxHandoffs, Tokens: l.MaxTokens,
+			CostMicros: int64(l.MaxCost * 1e6), ActiveTime: l.MaxTime,
+		},
+		Expires: l.Expires,
+		Timeout: l.CommandTime,
+	}
+}
+
+// serverSettings say where the bot listens and works.
+type serverSettings struct {
+	Listen        string        `name:"listen" env:"LISTEN" default:":8080" help:"Address to listen on for webhooks and pages."`
+	PublicURL     string        `name:"public-url" env:"PUBLIC_URL" help:"Address under which people reach this server." placeholder:"URL"`
+	DataDir       string        `name:"data-dir" env:"DATA_DIR" default:"data" help:"Directory for caches and workspaces."`
+	Sandbox       string        `name:"sandbox" env:"SANDBOX" default:"local" enum:"local,none" help:"Sandbox driver: local, or none on a fake GitHub."`
+	Sessions      int           `name:"max-sessions" env:"MAX_SESSIONS" default:"8" help:"Sessions that work at the same time, on all nodes."`
+	PerOwner      int           `name:"max-sessions-per-installation" env:"MAX_SESSIONS_PER_INSTALLATION" default:"4" help:"Of those, sessions of one installation."`
+	ShutdownGrace time.Duration `name:"shutdown-grace" env:"SHUTDOWN_GRACE" default:"20s" help:"How long a shutdown waits for turns that are under way."`
+}
+
+// logSettings say how much is told to the operator.
+type logSettings struct {
+	LogLevel  slog.Level `name:"log-level" env:"LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	LogFormat string     `name:"log-format" env:"LOG_FORMAT" default:"text" enum:"text,json" help:"text or json."`
+}
+
+func (l logSettings) logger(p *process) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.LogLevel}
+	if l.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(p.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options))
+}
+
+// check returns one sentence for each fault that can be seen without asking
+// anybody.
+func (s serveCommand) check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if s.AppID <= 0 {
+		fault("GITHUB_APP_ID is missing: it is the number on the App's settings page")
+	}
+	if s.PrivateKey == "" {
+		fault("GITHUB_PRIVATE_KEY is missing: generate a key on the App's settings page and give it as PEM, base64 or a path")
+	}
+	faults = append(faults, s.checkSecrets()...)
+	if s.PublicURL != "" {
+		if public, err := url.Parse(s.PublicURL); err != nil || public.Host == "" || !strings.HasPrefix(public.Scheme, "http") {
+			fault("PUBLIC_URL is %q, which is no http or https address", s.PublicURL)
+		}
+	}
+	loopback := isLoopback(s.URL)
+	if s.Provider == "tape" && !loopback {
+		fault("PROVIDER is tape, which replays what was recorded: it is accepted only with GITHUB_URL on loopback")
+	}
+	if s.Sandbox == "none" && !loopback {
+		fault("SANDBOX is none, which isolates nothing: it is accepted only with GITHUB_URL on loopback")
+	}
+	if _, err := filepath.Abs(s.DataDir); err != nil {
+		fault("DATA_DIR is %q, which is no directory: %v", s.DataDir, err)
+	}
+	return errors.Join(faults...)
+}
+
+// minSecret is how long a webhook secret must be: shorter ones can be guessed
+// offline from one signed delivery.
+const minSecret = 16
+
+func (s githubSettings) checkSecrets() []error {
+	switch {
+	case len(s.WebhookSecret) == 0:
+		return []error{errors.New("GITHUB_WEBHOOK_SECRET is missing: without it anybody could pretend to be GitHub")}
+	case len(s.WebhookSecret) > 2:
+		return []error{errors.New("GITHUB_WEBHOOK_SECRET holds more than two secrets: the current one and, while rotating, the previous one")}
+	}
+	for _, secret := range s.WebhookSecret {
+		if len(secret) < minSecret {
+			return []error{fmt.Errorf("GITHUB_WEBHOOK_SECRET is shorter than %d characters: take a random one", minSecret)}
+		}
+	}
+	return nil
+}
+
+// isLoopback says whether a URL's host is this machine.
+func isLoopback(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	switch parsed.Hostname() {
+	case "localhost", "127.0.0.1", "::1":
+		return true
+	}
+	return false
+}
+
+// makeDataDir makes the data directory, for its owner only, and returns its
+// absolute path.
+func makeDataDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("DATA_DIR cannot be used: %w", err)
+	}
+	return dir, nil
+}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -97,6 +98,9 @@ type Input struct {
 	// none; it goes to [Batch.TakeMessages].
 	Message string
 }
+
+// id is by what the journal knows the input.
+func (i Input) id() string { return cmp.Or(i.ID, i.Message) }
 
 // Effects performs calls of tools whose work is done by the outbox.
 //

@@ -16,6 +16,8 @@ type sessionStore struct {
 	name string
 	// sample is which of the journal's boundaries a sweep tries: every n-th.
 	sample int
+	// durable says that appends wait for a disk.
+	durable bool
 	// connect opens the store for the length of a test. Its result makes a
 	// session: take gives the session's lease to a new node, done ends it.
 	connect func(t *testing.T) (open func(t *testing.T) (take func() runner.Journal, done func()))
@@ -24,7 +26,7 @@ type sessionStore struct {
 func stores() []sessionStore {
 	stores := []sessionStore{{name: "memory", sample: 1, connect: inMemory}}
 	for _, engine := range storetest.Engines {
-		stores = append(stores, sessionStore{name: engine, sample: 4, connect: func(t *testing.T) func(*testing.T) (func() runner.Journal, func()) {
+		stores = append(stores, sessionStore{name: engine, sample: 4, durable: true, connect: func(t *testing.T) func(*testing.T) (func() runner.Journal, func()) {
 			return inDatabase(t, engine)
 		}})
 	}

@@ -118,10 +118,13 @@ func (l *loop) waiting(ctx context.Context, run *RunState) ([]Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read waiting messages: %w", err)
 	}
-	return slices.DeleteFunc(inputs, func(input Input) bool {
-		id := l.inputRecord(input).ID
-		return id != "" && l.state.Has(id)
-	}), nil
+	var fresh []Input
+	for _, input := range inputs {
+		if id := input.id(); id == "" || !l.state.Has(id) {
+			fresh = append(fresh, input)
+		}
+	}
+	return fresh, nil
 }
 
 func (l *loop) pause(ctx context.Context, run *RunState) error {

@@ -172,7 +172,7 @@ func (l *loop) create(ctx context.Context) (*RunState, error) {
 }
 
 func (l *loop) inputRecord(input Input) inputAdded {
-	return inputAdded{ID: cmp.Or(input.ID, input.Message), Author: input.Author, Text: l.redact(input.Text)}
+	return inputAdded{ID: input.id(), Author: input.Author, Text: l.redact(input.Text)}
 }
 
 func (l *loop) addInputs(ctx context.Context, run *RunState, inputs []Input) error {

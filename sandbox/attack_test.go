@@ -137,8 +137,8 @@ var attacks = []attack{
 	{"type into the terminal, high bits set", func(arena) error { return ioctl(0, 0x1_0000_0000|unix.TIOCSTI) }, notAllowed, notAllowed},
 	{"call a number from the future", call(newestSyscall+1, values()), absent, absent},
 	{"call by the x32 numbers", call(0x4000_0000+39, values()), absent, absent},
-	{"fill memory with segments", call(unix.SYS_SHMGET, values(unix.0, 1<<30, 0o1600)), errnos{unix.ENOMEM}, notAllowed},
-	{"fill memory with segments, high bits set", call(unix.SYS_SHMGET, values(unix.0, 1<<32|1, 0o1600)), errnos{unix.ENOMEM}, notAllowed},
+	{"fill memory with segments", call(unix.SYS_SHMGET, values(0, 1<<30, 0o1600)), errnos{unix.ENOMEM}, notAllowed},
+	{"fill memory with segments, high bits set", call(unix.SYS_SHMGET, values(0, 1<<32|1, 0o1600)), errnos{unix.ENOMEM}, notAllowed},
 	{"use shared memory of the user", call(unix.SYS_SHMGET, values(0x1234, 4096, 0o1600)), nil, notAllowed},
 }
 

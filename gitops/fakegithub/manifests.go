@@ -30,6 +30,15 @@ type appManifest struct {
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 
+// offerManifest keeps a manifest that the owner agreed to and returns the code for it.
+func (s *Server) offerManifest(manifest appManifest, owner string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := randomToken("")
+	s.world.manifests[code] = &pendingManifest{manifest: manifest, owner: s.world.account(owner)}
+	return code
+}
+
 // convertManifest trades the code for the App and its secrets, once.
 func convertManifest(c *call) (any, error) {
 	s := c.server

@@ -138,16 +138,15 @@ func (s *Server) manifestPage(c echo.Context) error {
 	c.Response().Header().Set("Content-Security-Policy", pagePolicy+"; form-action 'self' "+target.Scheme+"://"+target.Host)
 	state := c.FormValue("state") + c.QueryParam("state")
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	owner := s.actingAs(c)
+	data := s.baseView(c, owner)
+	s.mu.Unlock()
 	if c.FormValue("confirm") == "" || owner == nil {
-		data := s.baseView(c, owner)
 		data.Title = "Create a GitHub App"
 		data.Page = object{"Manifest": manifest, "Source": c.FormValue("manifest"), "State": state}
 		return s.render(c, http.StatusOK, "manifest.html", data)
 	}
-	code := randomToken("")
-	s.world.manifests[code] = &pendingManifest{manifest: manifest, owner: owner}
+	code := s.offerManifest(manifest, owner.login)
 	query := target.Query()
 	query.Set("code", code)
 	if state != "" {

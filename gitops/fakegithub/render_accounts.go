@@ -41,7 +41,7 @@ func (s *Server) accountPage(a *account) string {
 // publicUser is an account's own page in the API.
 func (s *Server) publicUser(a *account) object {
 	result := s.user(a)
-	result["name"] = optional(a.name)
+	result["name"], result["user_view_type"] = optional(a.name), "public"
 	for _, field := range []string{"company", "location", "email", "hireable", "bio", "twitter_username"} {
 		result[field] = nil
 	}
@@ -55,6 +55,7 @@ func (s *Server) publicUser(a *account) object {
 
 func (s *Server) privateUser(a *account) object {
 	result := s.publicUser(a)
+	result["user_view_type"] = "private"
 	for _, field := range []string{"private_gists", "total_private_repos", "owned_private_repos", "disk_usage", "collaborators"} {
 		result[field] = 0
 	}

@@ -94,7 +94,7 @@ func paginate[T any](c *call, items []T) []T {
 func (c *call) pageURL(number int) string {
 	query := c.request().URL.Query()
 	query.Set("page", strconv.Itoa(number))
-	return c.server.URL() + c.path + "?" + query.Encode()
+	return c.server.api("%s", c.path) + "?" + query.Encode()
 }
 
 func boundedNumber(text string, fallback, highest int) int {

@@ -1,7 +1,6 @@
 package fakegithub
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 )
@@ -77,62 +76,4 @@ func (s *Server) addReviewComment(r *repository, i *issue, by actor, body string
 	s.emit(event{name: "pull_request_review_comment", action: "created", repo: r, sender: by.account,
 		payload: object{"comment": s.reviewCommentObject(r, m), "pull_request": s.simplePull(r, i)}})
 	return m
-}
-
-// workflowRun is a run of a workflow, as tests describe it; the fake runs none.
-type workflowRun struct {
-	id         int64
-	number     int
-	name       string
-	path       string
-	event      string
-	branch     string
-	headSHA    string
-	status     string
-	conclusion string
-	jobs       []workflowJob
-}
-
-type workflowJob struct {
-	id         int64
-	name       string
-	conclusion string
-	log        string
-}
-
-func (s *Server) workflowRunObject(r *repository, run *workflowRun) object {
-	address := fmt.Sprintf("%s/actions/runs/%d", s.repoAPI(r), run.id)
-	now := stamp(s.Now())
-	result := object{
-		"id": run.id, "node_id": nodeID("WorkflowRun", run.id), "name": run.name, "path": run.path,
-		"display_title": run.name, "run_number": run.number, "run_attempt": 1, "event": run.event, "status": run.status,
-		"conclusion": optional(run.conclusion), "workflow_id": r.id + 1, "head_branch": optional(run.branch),
-		"head_sha": run.headSHA, "created_at": now, "updated_at": now, "run_started_at": now,
-		"check_suite_id": run.id, "check_suite_node_id": nodeID("CheckSuite", run.id),
-		"actor": s.user(r.owner), "triggering_actor": s.user(r.owner), "pull_requests": s.pullsAt(r, run.headSHA),
-		"repository": s.repositoryObject(r), "head_repository": s.repositoryObject(r), "head_commit": nil,
-		"referenced_workflows": []object{}, "previous_attempt_url": nil,
-		"url":      address,
-		"html_url": s.commitPage(r, run.headSHA), "jobs_url": address + "/jobs", "logs_url": address + "/logs",
-		"check_suite_url": fmt.Sprintf("%s/check-suites/%d", s.repoAPI(r), run.id), "artifacts_url": address + "/artifacts",
-		"cancel_url": address + "/cancel", "rerun_url": address + "/rerun",
-		"workflow_url": fmt.Sprintf("%s/actions/workflows/%d", s.repoAPI(r), r.id+1),
-	}
-	if commit, err := s.commitOf(r, run.headSHA); err == nil {
-		result["head_commit"] = simpleCommit(commit)
-	}
-	return result
-}
-
-func (s *Server) workflowJobObject(r *repository, run *workflowRun, job workflowJob) object {
-	address := fmt.Sprintf("%s/actions/jobs/%d", s.repoAPI(r), job.id)
-	now := stamp(s.Now())
-	return object{
-		"id": job.id, "node_id": nodeID("CheckRun", job.id), "run_id": run.id, "run_attempt": 1, "workflow_name": run.name,
-		"run_url":  fmt.Sprintf("%s/actions/runs/%d", s.repoAPI(r), run.id),
-		"head_sha": run.headSHA, "head_branch": optional(run.branch), "url": address, "html_url": s.commitPage(r, run.headSHA),
-		"status": "completed", "conclusion": job.conclusion, "created_at": now, "started_at": now, "completed_at": now,
-		"name": job.name, "steps": []object{}, "check_run_url": fmt.Sprintf("%s/check-runs/%d", s.repoAPI(r), job.id),
-		"labels": []string{"ubuntu-latest"}, "runner_id": nil, "runner_name": nil, "runner_group_id": nil, "runner_group_name": nil,
-	}
 }

@@ -34,16 +34,14 @@ func (r Role) legacy() string {
 	}
 }
 
-// roleName is the role as granted, which may be a custom one.
+// roleName is the role as granted, which may be a custom one; in a public repository everybody, also nobody in
+// particular (nil), may read.
 func (r *repository) roleName(a *account) Role {
-	if a == nil {
-		return RoleNone
-	}
-	if r.owner == a {
+	if a != nil && r.owner == a {
 		return RoleAdmin
 	}
-	if granted, ok := r.roles[a.id]; ok {
-		return granted
+	if a != nil && r.roles[a.id] != "" {
+		return r.roles[a.id]
 	}
 	if r.private {
 		return RoleNone

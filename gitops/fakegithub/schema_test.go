@@ -23,8 +23,24 @@ var description = sync.OnceValue(func() *openapi3.T {
 	if err != nil {
 		panic(err)
 	}
+	for _, one := range exceptions {
+		one.change(document)
+	}
 	return document
 })
+
+// exceptions are where the description cannot be met, each with the reason.
+var exceptions = []struct {
+	reason string
+	change func(*openapi3.T)
+}{
+	{"an account is a user or an enterprise; the list of installations says that it is both at once",
+		func(document *openapi3.T) {
+			list := document.Paths.Value("/app/installations").Get.Responses.Status(http.StatusOK).Value.Content.Get("application/json")
+			account := list.Schema.Value.Items.Value.Properties["account"].Value
+			account.AnyOf, account.AllOf = account.AllOf, nil
+		}},
+}
 
 // findPath matches a request's path against the description. The routers of kin-openapi do not know parameters of
 // several segments, which GitHub marks with x-multi-segment.

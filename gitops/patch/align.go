@@ -128,29 +128,29 @@ func (a *alignment) jumps(i int) bool {
 		a.old[i-1].op == keep && a.old[i+1].op == keep && !a.inserts[i] && !a.inserts[i+1]
 }
 
-// startCost is the cost of a path that begins with old line i, the ones before
-// being invented: context at the edge that stands beside no change.
+// startCost is the cost of a path that begins with old line i: 0 for the
+// first; the second may be, when the first is an invented context line at the
+// hunk's edge that stands beside no change.
 func (a *alignment) startCost(i int) int {
-	if i == 0 {
+	switch {
+	case i == 0:
 		return 0
+	case i == 1 && a.old[0].op == keep && a.old[1].op == keep && !a.inserts[0] && !a.inserts[1]:
+		return costInvented
 	}
-	if a.old[i].op != keep || a.inserts[0] || a.inserts[i] || a.old[i-1].op != keep {
-		return impossible
-	}
-	before := a.startCost(i - 1)
-	return min(impossible, before+costInvented)
+	return impossible
 }
 
-// endCost is the cost of a path that ends with old line i.
+// endCost is the cost of a path that ends with old line i, in the same way.
 func (a *alignment) endCost(i int) int {
 	last := len(a.old) - 1
-	if i == last {
+	switch {
+	case i == last:
 		return 0
+	case i == last-1 && a.old[i].op == keep && a.old[last].op == keep && !a.inserts[last] && !a.inserts[last+1]:
+		return costInvented
 	}
-	if a.old[i].op != keep || a.inserts[last+1] || a.inserts[i+1] || a.old[i+1].op != keep {
-		return impossible
-	}
-	return min(impossible, a.endCost(i+1)+costInvented)
+	return impossible
 }
 
 // runForward fills the table from the first old line to the last.
@@ -201,11 +201,8 @@ func (a *alignment) stepInto(i int) func(j int) int {
 // bestEnd finds the cheapest complete path.
 func (a *alignment) bestEnd() (cost int, end [2]int) {
 	cost = impossible
-	for i := len(a.old) - 1; i >= 0; i-- {
+	for i := len(a.old) - 1; i >= max(0, len(a.old)-2); i-- {
 		tail := a.endCost(i)
-		if tail >= impossible {
-			break
-		}
 		for j, c := range a.forward[i] {
 			if total := int(c) + tail; total < cost {
 				cost, end = total, [2]int{i, j}
@@ -219,6 +216,9 @@ func (a *alignment) bestEnd() (cost int, end [2]int) {
 // any other by the margin.
 func (a *alignment) certain(h hunk, best int) bool {
 	anchors := a.changeRows(h)
+	if len(anchors) == 0 {
+		return false // a hunk that changes nothing has no place to be certain of
+	}
 	backward := make([]uint8, len(a.s.lines)) // of the row below the current
 	for i := len(a.old) - 1; i >= 0; i-- {
 		backward = a.backwardRow(i, backward)
@@ -295,7 +295,7 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 		p.at[i] = j
 		if a.match(i, j) > 0 {
 			p.notes = append(p.notes, fmt.Sprintf("context line %q was taken for %q", strings.TrimSpace(a.old[i].text), strings.TrimSpace(a.s.lines[j])))
-		} else if !trivial(a.old[i].text) {
+		} else if anchoring(a.old[i].text) {
 			anchors++
 		}
 		i, j = a.previous(i, j)
@@ -312,10 +312,7 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 // previous is the cell that the best path came from, row -1 for its start.
 func (a *alignment) previous(i, j int) (int, int) {
 	arrived := int(a.forward[i][j]) - a.match(i, j)
-	if i == 0 || arrived == a.startCost(i) {
-		return -1, -1
-	}
-	for skipped := 0; skipped == 0 || a.gapAllowed(i); skipped++ {
+	for skipped := 0; i > 0 && (skipped == 0 || a.gapAllowed(i)); skipped++ {
 		from := j - 1 - skipped
 		if from < 0 || skipped*costLeftOut > arrived {
 			break
@@ -324,7 +321,7 @@ func (a *alignment) previous(i, j int) (int, int) {
 			return i - 1, from
 		}
 	}
-	for from := j - 1; from >= 0 && i >= 2; from-- {
+	for from := j - 1; from >= 0 && i >= 2 && a.jumps(i-1); from-- {
 		if int(a.forward[i-2][from])+costElision == arrived {
 			return i - 2, from
 		}

@@ -81,7 +81,7 @@ func applyHunks(src []byte, hunks []hunk, endMissing bool) (Result, error) {
 	}
 	s := newSource(src)
 	hunks = unique(hunks)
-	set := s.placeAll(hunks)
+	set := s.settleEscapes(hunks, s.placeAll(hunks))
 	if failure := set.firstFailure(); failure >= 0 {
 		return Result{}, s.explain(set, failure)
 	}

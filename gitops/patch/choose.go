@@ -17,6 +17,9 @@ type finding struct {
 	reading string
 	// failure is set when there is no place, or several.
 	failure Code
+	// foreign says that the hunk fits but its added lines use another kind of
+	// indentation than the file.
+	foreign bool
 }
 
 // notes says for the model what was forgiven.
@@ -60,6 +63,7 @@ func (s *source) placeAll(hunks []hunk) placements {
 	if last.failure == "" && s.breaksOff(*last) {
 		last.failure = Truncated
 	}
+	s.shareIndentation(set)
 	return set
 }
 

@@ -63,6 +63,18 @@ func beside(h testHunk, j int) bool {
 	return change(j-1) || change(j+1)
 }
 
+// anchored says whether a hunk keeps three old lines with words in them when
+// line j is lost: rule 10 asks for as many, and less must be refused.
+func anchored(h testHunk, j int) bool {
+	n := 0
+	for k, l := range h.lines {
+		if k != j && strings.ContainsAny(l[:1], " -") && anchoring(l[1:]) {
+			n++
+		}
+	}
+	return n >= minAnchors
+}
+
 var word = regexp.MustCompile(`[A-Za-z]{4,}`)
 
 // misremember changes one or two letters of a long line.
@@ -188,6 +200,9 @@ var classes = []class{
 				continue
 			}
 			j := lines[w.rng.IntN(len(lines))]
+			if !anchored(w.hunks[i], j) {
+				continue
+			}
 			if text, ok := misremember(w.rng, w.hunks[i].lines[j]); ok && text[0] == ' ' && !strings.Contains(w.src, text[1:]) {
 				w.hunks[i].lines[j] = text
 				changed = true
@@ -207,6 +222,9 @@ var classes = []class{
 			}
 			if len(inner) > 0 && len(contextLines(h)) >= 5 {
 				j := inner[w.rng.IntN(len(inner))]
+				if !anchored(h, j) {
+					continue
+				}
 				w.hunks[i].lines = slices.Delete(h.lines, j, j+1)
 				changed = true
 			}
@@ -217,6 +235,9 @@ var classes = []class{
 		changed := false
 		for i := range w.hunks {
 			h := w.hunks[i]
+			if !anchored(h, -1) {
+				continue
+			}
 			invented := fmt.Sprintf(" \tinvented.Line%d(withArguments)", w.rng.IntN(1000))
 			if w.rng.IntN(2) == 0 && strings.HasPrefix(h.lines[0], " ") {
 				w.hunks[i].lines = slices.Insert(h.lines, 0, invented)

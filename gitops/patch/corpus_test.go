@@ -93,7 +93,7 @@ func corpusText(name string) (string, bool) {
 		return "", false
 	}
 	data, err := os.ReadFile(name)
-	if err != nil || !utf8.Valid(data) || strings.ContainsRune(string(data), 0) {
+	if err != nil || !utf8.Valid(data) || strings.ContainsAny(string(data), "\x00\r") {
 		return "", false
 	}
 	return string(data), true
@@ -291,8 +291,18 @@ func judge(tc testCase, v *verdict) (err error) {
 		return err
 	default:
 		v.wrong++
-		return fmt.Errorf("applied wrongly, at level %v", levels(result))
+		return fmt.Errorf("applied wrongly, at level %v; %s", levels(result), firstDifference(string(result.Text), tc.want))
 	}
+}
+
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d is %q, want %q", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(a), len(b))
 }
 
 func levels(r Result) []int {

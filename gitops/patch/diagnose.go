@@ -19,7 +19,7 @@ func (s *source) diagnose(h hunk) Code {
 func (s *source) forgottenPlus(h hunk) (index int, p place, found bool) {
 	form := s.form(2)
 	for i, l := range h.lines {
-		if l.op != keep || form.id(l.text, 2) >= 0 || !besideChange(h.lines, i) {
+		if l.op != keep || form.id(l.text, 2) >= 0 || h.changes() && !besideChange(h.lines, i) {
 			continue
 		}
 		without := h
@@ -31,6 +31,12 @@ func (s *source) forgottenPlus(h hunk) (index int, p place, found bool) {
 		}
 	}
 	return 0, place{}, false
+}
+
+// changes says whether the hunk changes anything.
+func (h hunk) changes() bool {
+	added, removed := h.changedLines()
+	return added+removed > 0
 }
 
 func besideChange(lines []line, i int) bool {

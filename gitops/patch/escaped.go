@@ -2,20 +2,144 @@ package patch
 
 import (
 	"encoding/json"
+	"html"
+	"regexp"
 	"strings"
 )
 
 // unescapeWhole undoes the escaping of a diff that was sent as the inside of a
-// JSON string: one long line with \n in it.
+// JSON string: one long line with \n in it, perhaps within a fence.
 func unescapeWhole(diff string) string {
-	text := strings.TrimSpace(diff)
-	if strings.ContainsAny(text, "\n") || !strings.Contains(text, `\n`) {
+	lines := strings.Split(strings.TrimSpace(diff), "\n")
+	if len(lines) > 4 {
 		return diff
 	}
-	text = strings.TrimSuffix(strings.TrimPrefix(text, `"`), `"`)
+	changed := false
+	for i, text := range lines {
+		text = strings.TrimSpace(text)
+		if strings.Count(text, `\n`) < 2 || !startsDiff.MatchString(text) {
+			continue
+		}
+		if plain, ok := unquoteJSON(strings.TrimSuffix(strings.TrimPrefix(text, `"`), `"`)); ok {
+			lines[i], changed = plain, true
+		}
+	}
+	if !changed {
+		return diff
+	}
+	return strings.Join(lines, "\n")
+}
+
+// startsDiff is how a diff on a single line begins.
+var startsDiff = regexp.MustCompile(`^"?(diff |--- |\+\+\+ |@@|\*\*\* |Index: |` + "```" + `|[-+ ])`)
+
+func unquoteJSON(text string) (string, bool) {
 	var plain string
 	if json.Unmarshal([]byte(`"`+text+`"`), &plain) != nil {
-		return diff
+		return "", false
+	}
+	return plain, true
+}
+
+// mapLines returns the hunks with every line's text changed; ok is false when
+// one cannot be, or none is.
+func mapLines(hunks []hunk, change func(string) (string, bool)) (mapped []hunk, ok bool) {
+	changed := false
+	mapped = make([]hunk, len(hunks))
+	for i, h := range hunks {
+		lines := make([]line, len(h.lines))
+		for j, l := range h.lines {
+			text, ok := change(l.text)
+			if !ok {
+				return nil, false
+			}
+			changed = changed || text != l.text
+			l.text = text
+			lines[j] = l
+		}
+		h.lines = lines
+		headings := make([]string, len(h.headings))
+		for j, heading := range h.headings {
+			if text, ok := change(heading); ok {
+				heading = text
+			}
+			headings[j] = heading
+		}
+		h.headings = headings
+		mapped[i] = h
+	}
+	return mapped, changed
+}
+
+// escapable matches what escaping for HTML produces; special what it leaves
+// none of.
+var (
+	escapable = regexp.MustCompile(`&(lt|gt|amp|quot|apos|#34|#39|#x27|#x22);`)
+	special   = regexp.MustCompile(`[<>]`)
+)
+
+// unescapeHTML returns the hunks without HTML's escaping if all their lines are
+// written with it: no bare bracket or ampersand anywhere.
+func unescapeHTML(hunks []hunk) ([]hunk, bool) {
+	return mapLines(hunks, func(text string) (string, bool) {
+		if special.MatchString(text) || strings.Contains(escapable.ReplaceAllString(text, ""), "&") {
+			return "", false
+		}
+		return html.UnescapeString(text), true
+	})
+}
+
+// unescapeJSON returns the hunks without JSON's escaping, line by line.
+func unescapeJSON(hunks []hunk) ([]hunk, bool) {
+	return mapLines(hunks, unquoteJSON)
+}
+
+// settleEscapes decides whether the diff as a whole was escaped (rule 18). An
+// escaped reading needs every hunk to fit at levels 0 and 1. Where the plain
+// one fits as well, only added lines differ: then the file shows which is
+// meant, if it writes the special characters bare and never escaped.
+func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
+	if unescaped, ok := unescapeHTML(hunks); ok && (!plain.within(2) || s.writesBare()) {
+		if set, ok := s.placeEscaped(unescaped, "HTML escapes were undone"); ok {
+			return set
+		}
+	}
+	if plain.within(2) {
+		return plain
+	}
+	if unescaped, ok := unescapeJSON(hunks); ok {
+		if set, ok := s.placeEscaped(unescaped, "JSON escapes were undone"); ok {
+			return set
+		}
 	}
 	return plain
+}
+
+// placeEscaped places hunks whose escapes were undone, at levels 0 and 1 only.
+func (s *source) placeEscaped(hunks []hunk, note string) (placements, bool) {
+	set := s.placeAll(hunks)
+	if !set.within(1) {
+		return nil, false
+	}
+	for i := range set {
+		set[i].reading = note
+	}
+	return set, true
+}
+
+// within says whether every hunk has its place at one of the levels up to limit.
+func (set placements) within(limit int) bool {
+	for _, f := range set {
+		if f.failure != "" || f.places[0].level > limit {
+			return false
+		}
+	}
+	return true
+}
+
+// writesBare says that the file uses the characters that HTML escapes and
+// never their escapes, and is not markup itself.
+func (s *source) writesBare() bool {
+	return !escapable.Match(s.text) && strings.ContainsAny(string(s.text), `<>&"'`) &&
+		!strings.Contains(string(s.text), "</")
 }

@@ -75,6 +75,10 @@ func (s *source) enclosing(at int) string {
 }
 
 func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
+	if f.foreign {
+		s.explainForeign(b, e, f)
+		return
+	}
 	old := f.hunk.meantOld()
 	if len(old) == 0 {
 		b.WriteString("The hunk has added lines only, so nothing shows where they go. Add two or three lines of context, copied from the file, before and after them.\n")
@@ -94,6 +98,21 @@ func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
 	}
 	b.WriteString("The file there, to copy the context from:\n")
 	s.show(b, start-3, start+len(old)+3)
+}
+
+// explainForeign refuses spaces where the file uses tabs, or the reverse.
+func (s *source) explainForeign(b *strings.Builder, e *Error, f finding) {
+	p := f.places[0]
+	e.Line = p.first() + 1
+	file, yours := "tabs", "spaces"
+	for _, text := range s.lines {
+		if strings.HasPrefix(text, "  ") {
+			file, yours = yours, file
+			break
+		}
+	}
+	fmt.Fprintf(b, "It fits at line %d, but its added lines are indented with %s and the file uses %s only. Send it with the file's indentation; a line of context that is indented would settle it. The file there:\n", e.Line, yours, file)
+	s.show(b, p.first()-10, p.last()+10)
 }
 
 // closest finds the offset at which most of the old lines stand in the file.

@@ -89,3 +89,73 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 		return strings.ReplaceAll(indent, "\t", strings.Repeat(" ", m.width)) + rest, true
 	}
 }
+
+// shareIndentation gives the map of tabs and spaces that one hunk shows to the
+// hunks whose own context is not indented and so shows nothing: a diff is
+// written with one kind of indentation. Where no hunk shows anything and added
+// lines use another kind than the whole file, nothing is certain.
+func (s *source) shareIndentation(set placements) {
+	var shared indentation
+	for _, f := range set {
+		if f.failure == "" && f.places[0].indent.width > 0 {
+			shared = f.places[0].indent
+		}
+	}
+	for i := range set {
+		f := &set[i]
+		if f.failure != "" || !f.places[0].indent.same() || f.hunk.showsIndentation() || !s.foreignIndentation(f.hunk) {
+			continue
+		}
+		if shared.same() {
+			f.failure = NoMatch
+			f.foreign = true
+			continue
+		}
+		f.places[0].indent = shared
+	}
+}
+
+// showsIndentation says whether the hunk's old side has an indented line, so
+// that it was matched with its indentation.
+func (h hunk) showsIndentation() bool {
+	for _, l := range h.lines {
+		if l.op != add && indentOf(l.text) != "" && strings.TrimSpace(l.text) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignIndentation says whether the hunk's added lines are all indented by
+// spaces in a file that uses nothing but tabs, or the other way round.
+func (s *source) foreignIndentation(h hunk) bool {
+	tabs, spaces := 0, 0
+	for _, l := range h.lines {
+		if l.op == add {
+			countIndentation(l.text, &tabs, &spaces)
+		}
+	}
+	if tabs+spaces == 0 || tabs > 0 && spaces > 0 {
+		return false
+	}
+	fileTabs, fileSpaces := 0, 0
+	for _, text := range s.lines {
+		countIndentation(text, &fileTabs, &fileSpaces)
+	}
+	return spaces > 0 && fileTabs > minEvidence && fileSpaces == 0 ||
+		tabs > 0 && fileSpaces > minEvidence && fileTabs == 0
+}
+
+// minEvidence is how many indented lines make a file's custom.
+const minEvidence = 5
+
+// countIndentation counts a line by what it is indented with. A single space
+// is the style of comments and no indentation.
+func countIndentation(text string, tabs, spaces *int) {
+	switch {
+	case strings.HasPrefix(text, "\t"):
+		*tabs++
+	case strings.HasPrefix(text, "  ") && strings.TrimSpace(text) != "":
+		*spaces++
+	}
+}

@@ -1,6 +1,9 @@
 package patch
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An attempt is one reading of a hunk at one level.
 type attempt struct {
@@ -116,7 +119,8 @@ func (s *source) isApplied(h hunk) bool {
 }
 
 // alreadyThere finds a hunk that adds lines at its own edge and was applied
-// before: the old side still fits, with the added lines beside it.
+// before: the old side still fits, with the added lines beside it. Only an
+// exact line number speaks for another place.
 func (s *source) alreadyThere(h hunk, places []place, level int) bool {
 	first, last := h.lines[0].op == add, h.lines[len(h.lines)-1].op == add
 	old, new := h.counts()
@@ -124,17 +128,13 @@ func (s *source) alreadyThere(h hunk, places []place, level int) bool {
 		return false
 	}
 	applied := s.places(h.newSide(), level)
-	for _, p := range places {
-		there := false
-		for _, q := range applied {
-			there = there || last && !first && q.at[0] == p.at[0] ||
-				first && !last && q.last() == p.last() || first && last
-		}
-		if !there {
-			return false
-		}
+	there := func(p place) bool {
+		return slices.ContainsFunc(applied, func(q place) bool {
+			return first && last || last && q.first() == p.first() || first && q.last() == p.last()
+		})
 	}
-	return len(applied) > 0
+	stated := slices.ContainsFunc(places, func(p place) bool { return p.first()+1 == h.start && !there(p) })
+	return !stated && slices.ContainsFunc(places, there)
 }
 
 func addsText(h hunk) bool {

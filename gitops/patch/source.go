@@ -154,6 +154,18 @@ var trivialWords = map[string]bool{
 	"if err != nil {": true, "t.Fatal(err)": true, "return nil, err": true, "*/": true, "/*": true,
 }
 
+// anchoring says that a line has a word of its own, however common: white
+// space and brackets alone say nothing about a place.
+func anchoring(text string) bool {
+	letters := 0
+	for _, c := range text {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			letters++
+		}
+	}
+	return letters >= 2
+}
+
 // trivial says that a line is too common to show where a hunk belongs.
 func trivial(text string) bool {
 	text = normal(text, 2)

@@ -31,8 +31,9 @@ type Suspension struct {
 }
 
 // Suspend gives the session up until it is woken or WakeAt has come. It keeps
-// its lane and frees its slot. If it was woken, cancelled or written to while
-// it was held, it is ready again at once. The attempts start anew.
+// its lane and frees its slot. If it was woken, stopped or written to since it
+// was acquired, it is ready again at once; what was known then wakes nobody
+// twice. The attempts start anew.
 func (l *Lease) Suspend(ctx context.Context, suspension Suspension) error {
 	batch := suspension.Batch
 	return l.write(ctx, len(batch.Records), false, func(g *guarded) error {
@@ -54,8 +55,8 @@ func (l *Lease) Suspend(ctx context.Context, suspension Suspension) error {
 }
 
 // Retry gives the session back after a fault of ours, to be taken again at that
-// time by any node; a stop makes it ready before. The attempt counts. The state
-// stays.
+// time by any node; what would wake it makes it ready before. The attempt
+// counts. The state stays.
 func (l *Lease) Retry(ctx context.Context, when time.Time, reason string) error {
 	return l.write(ctx, 0, false, func(g *guarded) error {
 		g.tell(TopicSessions)

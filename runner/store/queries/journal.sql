@@ -77,15 +77,13 @@ UPDATE sessions SET node = NULL, state = $2, reason = $3, attempts = 0,
   wake_at = COALESCE((SELECT CASE WHEN CAST($4 AS BIGINT) = 0 THEN min(a.expires_at)
       ELSE @least(min(a.expires_at), $4) END
     FROM approvals a WHERE a.session_id = $1 AND a.state = 'pending' AND a.expires_at > 0), $4),
-  phase = CASE WHEN woken OR cancel_requested
-    OR EXISTS (SELECT 1 FROM messages m WHERE m.session_id = $1 AND m.taken_seq = 0)
-    THEN 'ready' ELSE 'parked' END
+  phase = CASE WHEN woken THEN 'ready' ELSE 'parked' END
 WHERE id = $1
 
 -- name: retry_session
 UPDATE sessions SET node = NULL, reason = $2, wake_at = $3,
   active_millis = active_millis + (@now - held_at), held_at = 0,
-  phase = CASE WHEN cancel_requested OR $3 <= @now THEN 'ready' ELSE 'parked' END
+  phase = CASE WHEN woken OR $3 <= @now THEN 'ready' ELSE 'parked' END
 WHERE id = $1
 
 -- name: finish_session

@@ -45,7 +45,8 @@ WHERE id = $1 AND fence = 0 AND phase IN ('queued', 'ready')
 
 -- name: flag_cancel
 UPDATE sessions SET cancel_requested = TRUE, cancel_by = $2, updated_at = @now,
-  phase = CASE WHEN phase = 'parked' THEN 'ready' ELSE phase END
+  phase = CASE WHEN phase = 'parked' THEN 'ready' ELSE phase END,
+  woken = (woken OR phase = 'held')
 WHERE id = $1 AND phase <> 'ended' AND NOT cancel_requested
 
 -- name: session_by_id

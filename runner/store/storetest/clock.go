@@ -11,6 +11,9 @@ import (
 	"handoff/runner/store"
 )
 
+// NowExpression reads the time that a Clock keeps in its database.
+const NowExpression = "(SELECT now FROM test_clock)"
+
 // A Clock is the time of a database and of the processes that use it, which a
 // test moves by hand.
 type Clock struct {
@@ -42,7 +45,7 @@ func NewClock(t testing.TB, url string) *Clock {
 
 // Options are for stores that live by the clock.
 func (c *Clock) Options() store.Options {
-	return store.Options{Clock: c.Now, NowExpression: "(SELECT now FROM test_clock)"}
+	return store.Options{Clock: c.Now, NowExpression: NowExpression}
 }
 
 // Now returns the clock's time.

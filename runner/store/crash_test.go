@@ -1,0 +1,188 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"handoff/agents"
+	"handoff/runner"
+	"handoff/runner/store"
+	"handoff/runner/store/storetest"
+)
+
+// crashVariable holds the URL of the database in the process that is killed.
+const crashVariable = "HANDOFF_STORE_CRASH"
+
+// batchSize is how many records the doomed process writes at once.
+const batchSize = 3
+
+// TestCrashChild is no test: it is the process that TestKilledWhileWriting kills.
+// It takes the session over and appends until the end, saying which batches were
+// acknowledged.
+func TestCrashChild(t *testing.T) {
+	url := os.Getenv(crashVariable)
+	if url == "" {
+		t.Skip("only runs as the process that another test kills")
+	}
+	s, err := store.Open(t.Context(), url, store.Options{NowExpression: storetest.NowExpression})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := s.Register(t.Context(), "doomed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := s.Acquire(t.Context(), node, store.Caps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("acquired", lease.Session().Fence)
+	for next := lease.Session().NextSeq; ; next += batchSize {
+		batch := runner.Batch{
+			Records:     []runner.Record{intent("c" + strconv.FormatInt(next, 10)), note("b"), note("c")},
+			Effects:     []agents.EffectRequest{request("effect-" + strconv.FormatInt(next, 10))},
+			Variables:   agents.Variables{"next": strconv.FormatInt(next+batchSize, 10)},
+			ActiveAgent: "tester",
+			Usage:       agents.Usage{Requests: 1, Total: 10, Entries: []agents.UsageEntry{{Total: 10}}},
+		}
+		first, err := lease.Append(t.Context(), batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("acknowledged", first)
+	}
+}
+
+// doomed starts the process, kills it while it writes and returns its fence and
+// the last batch that it knew to be written.
+func doomed(t *testing.T, url string) (fence, acknowledged int64) {
+	t.Helper()
+	command := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
+	command.Env = append(os.Environ(), crashVariable+"="+url)
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, said := bufio.NewScanner(output), []string{}
+	for left := 1 + rand.IntN(20); lines.Scan(); {
+		word, number, _ := strings.Cut(lines.Text(), " ")
+		value, err := strconv.ParseInt(number, 10, 64)
+		said = append(said, lines.Text())
+		switch {
+		case err != nil:
+			continue
+		case word == "acquired":
+			fence = value
+		case word == "acknowledged":
+			acknowledged = value
+			if left--; left == 0 {
+				// It goes on writing, so the kill comes at any point of it. What
+				// it still says before it dies counts as well.
+				if err := command.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	err = command.Wait()
+	if left := err.Error(); left != "signal: killed" {
+		t.Fatalf("the process ended by itself: %v\n%s", err, strings.Join(said, "\n"))
+	}
+	return fence, acknowledged
+}
+
+func TestKilledWhileWriting(t *testing.T) {
+	rounds := 4
+	if os.Getenv("CI") == "true" {
+		rounds = 50
+	}
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			url := storetest.URL(t, engine)
+			w := &world{T: t, url: url, clock: storetest.NewClock(t, url)}
+			options := w.clock.Options()
+			options.Mode = store.ModeShare
+			w.store = w.openWith(options)
+			id := w.session(1)
+			for round := range rounds {
+				fence, acknowledged := doomed(t, url)
+				w.equal(fence, round+1)
+				w.wroteWhole(id, acknowledged)
+				w.dies()
+				// Each round is a fresh start, not the next of too many attempts.
+				w.ok(w.store.Execute(t.Context(), "UPDATE sessions SET attempts = 0"))
+			}
+		})
+	}
+}
+
+// wroteWhole checks what a killed process left behind: whole batches, with
+// everything that belongs to them, and at least what was acknowledged.
+func (w *world) wroteWhole(id string, acknowledged int64) {
+	w.Helper()
+	records := w.gapless(id)
+	written := int64(len(records))
+	w.equal(written%batchSize, 0)
+	if written < acknowledged+batchSize-1 {
+		w.Fatalf("records up to %d were acknowledged, %d are there", acknowledged+batchSize-1, written)
+	}
+	session := w.load(id)
+	w.equal(session.NextSeq, written+1)
+	w.equal(session.Variables["next"], written+1)
+	w.equal(session.Usage.Requests, written/batchSize)
+	effects, err := w.store.EffectsOfSession(w.Context(), id)
+	w.ok(err)
+	w.equal(len(effects), written/batchSize)
+	sum, err := w.store.Usage(w.Context(), store.UsageFilter{SessionID: id})
+	w.ok(err)
+	w.equal(sum.Total, session.Usage.Total)
+}
+
+// A copy is made of a database in use, the original goes on, and the copy takes
+// its place again.
+func TestBackupIsRestoredMidRun(t *testing.T) {
+	w := onSQLite(t)
+	node := w.node("a")
+	open := w.asks(node, 1, digest, "prompt")
+	w.prompted(open)
+	id := w.session(2)
+	lease := w.acquire(node)
+	_, err := lease.Append(w.Context(), notes("before"))
+	w.ok(err)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	w.ok(w.store.Execute(w.Context(), "VACUUM INTO '"+backup+"'"))
+
+	_, err = lease.Append(w.Context(), notes("after the backup"))
+	w.ok(err)
+	_, err = w.store.Decide(w.Context(), open, yes())
+	w.ok(err)
+	_, err = w.store.Consume(w.Context(), open, store.Consumption{EffectKey: "push"})
+	w.ok(err)
+	w.ok(w.store.Close())
+
+	restored := &world{T: t, url: "sqlite://" + backup}
+	restored.store = restored.openWith(store.Options{})
+	_, voided, err := restored.store.NewRestoreEpoch(context.Background())
+	w.ok(err)
+	w.equal(voided, 1)
+	// The approval was used after the backup. It cannot be used again.
+	_, err = restored.store.Decide(w.Context(), open, yes())
+	w.fails(err, store.ErrAlreadyDecided)
+	_, err = restored.store.Consume(w.Context(), open, store.Consumption{EffectKey: "push"})
+	w.fails(err, store.ErrAlreadyDecided)
+	successor := restored.acquire(restored.node("b"))
+	w.equal(successor.Session().ID, id)
+	w.equal(len(restored.gapless(id)), 1)
+}

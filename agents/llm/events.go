@@ -20,8 +20,8 @@ const endOfStream = "[DONE]"
 // An eventReader reads the data of a stream of events. It knows what the
 // standard allows (comments, CRLF, other fields, data over several lines) and
 // what servers do besides: data lines with no blank line between them, an
-// error as bare JSON without "data:". Any number of comments and blank lines
-// is skipped; the attempt's clocks bound them.
+// error as bare JSON, on one line or several, without "data:". Any number of
+// comments and blank lines is skipped; the attempt's clocks bound them.
 type eventReader struct {
 	lines   *bufio.Reader
 	pending []byte
@@ -36,6 +36,7 @@ func newEventReader(body io.Reader) *eventReader {
 // are valid until the next call.
 func (r *eventReader) next() ([]byte, error) {
 	r.pending = r.pending[:0]
+	bare := false
 	for !r.eof {
 		line, err := r.line()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -43,24 +44,26 @@ func (r *eventReader) next() ([]byte, error) {
 		}
 		r.eof = err != nil
 		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
-			if len(r.pending) > 0 {
-				return r.pending, nil
-			}
+		first := len(r.pending) == 0
+		if len(line) == 0 && !first {
+			return r.pending, nil
+		}
+		data, tagged := bytes.CutPrefix(line, []byte("data:"))
+		data = bytes.TrimSpace(data)
+		bare = bare || (first && !tagged && len(line) > 0 && (line[0] == '{' || line[0] == '['))
+		if len(data) == 0 || (!tagged && !bare) {
 			continue
 		}
-		data, ok := payload(line)
-		if !ok {
-			continue
-		}
-		if len(r.pending) > 0 {
+		if !first {
 			r.pending = append(r.pending, '\n')
 		}
 		r.pending = append(r.pending, data...)
 		if len(r.pending) > maxLine {
 			return nil, errLineTooLong
 		}
-		if whole(r.pending) {
+		// Only the first line is looked at, because looking at all that is
+		// there with every line would take for ever on a hostile stream.
+		if first && whole(data) {
 			return r.pending, nil
 		}
 	}
@@ -68,15 +71,6 @@ func (r *eventReader) next() ([]byte, error) {
 		return r.pending, nil
 	}
 	return nil, io.EOF
-}
-
-// payload returns the data of a line, false for comments and other fields.
-func payload(line []byte) ([]byte, bool) {
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		data = bytes.TrimSpace(data)
-		return data, len(data) > 0
-	}
-	return line, line[0] == '{' || line[0] == '['
 }
 
 // whole says that data needs no further line.

@@ -11,8 +11,9 @@
 // and what is known of the model, and encodes the request. Messages are
 // encoded once in their life ([agents.Message.EncodedAs]) and stand last in
 // the body, so that the body of a call is, but for its last two bytes, the
-// beginning of the next call's body: the prompt caches of the providers work
-// and a long history costs a copy, not an encoding. Then come the attempts.
+// beginning of the next call's body: the prompt caches of the providers work,
+// and a long history costs no more than its way over the wire. Then come the
+// attempts.
 // An attempt posts the body, reads the stream of events with its own reader,
 // merges the pieces to one raw assistant message, kept for replay with every
 // field that we do not know, and counts what it cost. It has four clocks:
@@ -28,8 +29,8 @@
 // The types of requests, tools and errors are go-openai's where those carry
 // what is needed. Its client is not used: it takes a stream that was cut for
 // a complete one, drops fields that must come back, loses the headers of
-// failed calls and knows neither retry nor time limit. The file names of the
-// tests say which trap each one keeps shut.
+// failed calls and knows neither retry nor time limit. traps_test.go has a
+// test for each of its traps.
 //
 // Package tape, below, records calls and plays them back as one more provider.
 package llm

@@ -48,6 +48,8 @@ type Capabilities struct {
 	SystemNotes bool `yaml:"system_notes"`
 	// CompletionTokens: the limit is called max_completion_tokens.
 	CompletionTokens bool `yaml:"completion_tokens"`
+	// CacheOnRequest: prompts are cached only when the request asks for it.
+	CacheOnRequest bool `yaml:"cache_on_request"`
 }
 
 // A modelTable is the file models.yaml.

@@ -33,6 +33,7 @@ type requestHead struct {
 	ResponseFormat      *openai.ChatCompletionResponseFormat `json:"response_format,omitempty"`
 	Routing             *routing                             `json:"provider,omitempty"`
 	Accounting          *accounting                          `json:"usage,omitempty"`
+	CacheControl        *cacheControl                        `json:"cache_control,omitempty"`
 }
 
 // thinking is zai's switch for reasoning.
@@ -49,6 +50,12 @@ type routing struct {
 // accounting asks openrouter for the cost of the call.
 type accounting struct {
 	Include bool `json:"include"`
+}
+
+// cacheControl asks for the prompt's cache where it is not the rule. Said once
+// for the whole request, it moves on as the history grows.
+type cacheControl struct {
+	Type string `json:"type"`
 }
 
 // encodeRequest makes the body of a request. Requests with the same head and
@@ -83,11 +90,7 @@ func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, er
 		head.Thinking = &thinking{Type: "enabled"}
 	}
 	if e.provider.Routing {
-		head.Accounting = &accounting{Include: true}
-		head.Routing = &routing{Only: e.config.Upstreams}
-		if !e.config.AllowDataCollection {
-			head.Routing.DataCollection = "deny"
-		}
+		setRouting(&head, e, info)
 	}
 	if err := encodeOutput(&head, info, request.Output); err != nil {
 		return nil, err
@@ -108,6 +111,18 @@ func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, er
 	// written again with every call.
 	encoded = append(encoded[:len(encoded)-1], `,"tools":`...)
 	return append(append(encoded, tools...), '}'), nil
+}
+
+// setRouting says what openrouter alone understands.
+func setRouting(head *requestHead, e *endpoint, info ModelInfo) {
+	head.Accounting = &accounting{Include: true}
+	head.Routing = &routing{Only: e.config.Upstreams}
+	if !e.config.AllowDataCollection {
+		head.Routing.DataCollection = "deny"
+	}
+	if info.CacheOnRequest {
+		head.CacheControl = &cacheControl{Type: "ephemeral"}
+	}
 }
 
 func setToolUse(head *requestHead, e *endpoint, info ModelInfo, settings agents.ModelSettings) {

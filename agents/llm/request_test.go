@@ -165,6 +165,17 @@ func TestReasoningEffort(t *testing.T) {
 	}
 }
 
+func TestPromptCacheIsAskedForWhereItMustBe(t *testing.T) {
+	request := question("Hi")
+	request.Model.ID = "anthropic/claude-sonnet-4.5"
+	if got := string(sent(t, ProviderOpenRouter, request)["cache_control"]); got != `{"type":"ephemeral"}` {
+		t.Errorf("claude: %s", got)
+	}
+	if got, ok := sent(t, ProviderOpenRouter, question("Hi"))["cache_control"]; ok {
+		t.Errorf("gpt-4o: %s", got)
+	}
+}
+
 func TestOpenRouterRouting(t *testing.T) {
 	s := newServer(t, streams(text("ok")...))
 	client := newClient(t, ProviderOpenRouter, s, func(c *Config) { c.AllowDataCollection, c.Upstreams = true, []string{"openai"} })

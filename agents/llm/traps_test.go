@@ -185,6 +185,13 @@ func TestTrap12BodyWithoutEnd(t *testing.T) {
 	}
 }
 
+func TestStreamThatIsCalledJSON(t *testing.T) {
+	response, failure := respond(t, wholly(": hm\n\n"+strings.Join(text("mislabelled"), "\n\n")))
+	if failure != nil || response.Text != "mislabelled" {
+		t.Errorf("got %q, %v", response.Text, failure)
+	}
+}
+
 func TestNoRedirectIsFollowed(t *testing.T) {
 	elsewhere := newServer(t, streams(text("stolen")...))
 	_, failure := respond(t, func(w http.ResponseWriter, r *http.Request) {

@@ -84,7 +84,7 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 		return agents.Response{}, false, e.refused(answer.StatusCode, answer.Header, body)
 	}
 	pause.set(timeouts.Idle, errIdle)
-	reading := reading{call: call, pause: &pause, idle: timeouts.Idle}
+	reading := reading{ctx: ctx, call: call, pause: &pause, idle: timeouts.Idle}
 	if isJSON(answer.Header) {
 		err = reading.whole(answer.Body)
 	} else {
@@ -131,6 +131,7 @@ func isJSON(header http.Header) bool {
 // A reading is the answer of one attempt as it is read.
 type reading struct {
 	assembly
+	ctx   context.Context
 	call  call
 	pause *clock
 	idle  time.Duration
@@ -151,6 +152,11 @@ func (r *reading) stream(body io.Reader) error {
 				return errCut
 			}
 			return err
+		}
+		// What was received already is read without waiting, so the clocks are
+		// looked at here as well.
+		if r.ctx.Err() != nil && r.finish == "" {
+			return context.Cause(r.ctx)
 		}
 		if string(data) == endOfStream {
 			r.pause.set(linger, errIdle)
@@ -185,6 +191,10 @@ func (r *reading) whole(body io.Reader) error {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
 		return errCut
+	}
+	// Some servers call a stream JSON.
+	if data[0] == ':' || bytes.HasPrefix(data, []byte("data:")) {
+		return r.stream(bytes.NewReader(data))
 	}
 	delta, err := r.add(data)
 	if err != nil {

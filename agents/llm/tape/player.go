@@ -115,11 +115,11 @@ func (p *Player) find(call call) (line *Line, failing bool, err error) {
 	if line == nil {
 		return nil, false, p.noLine(session, call)
 	}
-	p.used[line] = true
 	if line.Failure != nil {
 		counter := failedCall{call.session, line}
 		if line.Failure.Times == 0 || p.failed[counter] < line.Failure.Times {
 			p.failed[counter]++
+			p.used[line] = true
 			return line, true, nil
 		}
 	}
@@ -131,6 +131,7 @@ func (p *Player) find(call call) (line *Line, failing bool, err error) {
 			return nil, false, fmt.Errorf("the tape does not fit: agent %s, turn %d: %s", call.agent, call.turn, difference(line.Request, call.request))
 		}
 	}
+	p.used[line] = true
 	return line, false, nil
 }
 

@@ -152,6 +152,16 @@ type entry struct {
 	line   *Line
 }
 
+// New returns a tape of lines, as [Read] would of a file that has them.
+func New(lines ...*Line) (*Tape, error) {
+	tape := &Tape{}
+	for i, line := range lines {
+		tape.entries = append(tape.entries, entry{number: i + 1, line: line})
+	}
+	tape.number()
+	return tape, errors.Join(tape.check()...)
+}
+
 // Lines returns the calls of the tape in order. They are not copies.
 func (t *Tape) Lines() []*Line {
 	var lines []*Line

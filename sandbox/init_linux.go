@@ -280,21 +280,41 @@ func reapAll() {
 	}
 }
 
-// killDescendants stops and kills until nothing is left. Stopping first keeps a
-// process from making children faster than they are found.
+// killDescendants ends everything below this process. A fork bomb makes
+// processes faster than they can be killed one by one, and every one that dies
+// makes room for another, so first none of them may multiply any more.
 func killDescendants() {
 	self := os.Getpid()
 	for {
-		pids := descendants(self)
+		pids := sterilise(self)
 		if len(pids) == 0 {
 			return
 		}
-		for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
-			for _, pid := range pids {
-				_ = unix.Kill(pid, sig)
-			}
+		for pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// sterilise takes from all processes below root the right to start others,
+// those included that are started meanwhile, and returns them. Stopping them
+// alone would not do, because they could continue each other; a limit of no
+// processes cannot be raised again.
+func sterilise(root int) map[int]bool {
+	done := map[int]bool{}
+	for {
+		before := len(done)
+		for _, pid := range descendants(root) {
+			if !done[pid] {
+				done[pid] = true
+				_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{}, nil)
+				_ = unix.Kill(pid, unix.SIGSTOP)
+			}
+		}
+		if len(done) == before {
+			return done
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type Limits struct {
 // threadsPerProcess relates RLIMIT_NPROC, which counts threads, to
 // Limits.Processes. A compiler on a large machine starts a thread or more per
 // core, so a bound on threads near the bound on processes would break builds.
-const threadsPerProcess = 16
+const threadsPerProcess = 8
 
 // DefaultLimits are what a command may use where nobody has said otherwise:
 // generous for a build, small for a machine. An operator lowers or raises them

@@ -29,7 +29,7 @@ func TestLimitsEndCommands(t *testing.T) {
 		{"ignore every signal", func(l *Limits) { l.Wall = 300 * time.Millisecond }, "trap '' TERM INT HUP; sleep 60 & wait; sleep 60", ReasonTimeout},
 		{"print without end", func(l *Limits) { l.Output = 1 << 20 }, "yes", ReasonOutput},
 		{"many processes", func(l *Limits) { l.Processes = 20 }, "for i in $(seq 100); do sleep 60 & done; wait", ReasonPids},
-		{"fork bomb", func(l *Limits) { l.Processes = 50 }, "f() { f | f & }; f; sleep 60", ReasonPids},
+		{"fork bomb", func(l *Limits) { l.Processes = 30 }, "/usr/bin/python3 -c 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'", ReasonPids},
 		{"memory of one process", func(l *Limits) { l.Memory = 64 << 20 }, "/usr/bin/python3 -c 'import mmap,time\nm = mmap.mmap(-1, 128 << 20)\nfor i in range(0, 128 << 20, 4096): m[i] = 1\ntime.sleep(60)'", ReasonMemory},
 		{"memory of many processes", func(l *Limits) { l.Memory = 64 << 20 },
 			"for i in 1 2 3 4; do /usr/bin/python3 -c 'import time; x = b\"1\" * (24 << 20); time.sleep(60)' & done; wait", ReasonMemory},
@@ -52,6 +52,9 @@ func TestLimitsEndCommands(t *testing.T) {
 				t.Parallel()
 				if os.Getenv("CI") != "true" && tier != Full && tier != Restricted {
 					t.Skip("not tested without CI=true: limits in tiers that share their code with others")
+				}
+				if tier == None && os.Getuid() == 0 && strings.Contains(c.name, "bomb") {
+					t.Skip("not tested: the kernel does not bound root's processes, and the bomb would be a real one")
 				}
 				r := newRoom(t, tier, lower(c.limits))
 				result := r.shell(c.script)

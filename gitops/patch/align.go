@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,8 @@ const (
 type alignment struct {
 	s   *source
 	old []line
+	// indent maps the hunk's indentation; lines are compared with it.
+	indent indentation
 	// inserts[i] says that lines are added in front of old line i.
 	inserts []bool
 	slips   []map[int32]int
@@ -47,6 +50,7 @@ func (s *source) align(h hunk) (place, bool) {
 		return place{}, false
 	}
 	a := &alignment{s: s, old: old, inserts: h.insertions(), budget: min(maxCost, 3+len(old)*3/2)}
+	a.indent = s.likelyIndentation(old)
 	a.compare()
 	a.runForward()
 	best, end := a.bestEnd()
@@ -70,10 +74,32 @@ func (h hunk) insertions() []bool {
 	return inserts
 }
 
+// likelyIndentation infers the map from the old lines that stand in the file
+// exactly once, their indentation aside. Without a common map it is none.
+func (s *source) likelyIndentation(old []line) indentation {
+	f := s.form(2)
+	var pairs []pairing
+	for _, l := range old {
+		id := f.id(l.text, 2)
+		if id >= 0 && f.counts[id] == 1 && strings.TrimSpace(l.text) != "" {
+			at := slices.Index(f.ids, id)
+			pairs = append(pairs, pairing{indentOf(l.text), indentOf(s.lines[at])})
+		}
+	}
+	if len(pairs) == 0 {
+		return indentation{}
+	}
+	indent, ok := inferIndentation(pairs)
+	if !ok {
+		return indentation{}
+	}
+	return indent
+}
+
 // compare finds, for each old line, which lines of the file it equals and
 // which it resembles. Resemblance is worked out once per distinct line.
 func (a *alignment) compare() {
-	form := a.s.form(2)
+	form := a.s.form(indented)
 	a.ids = make([]int32, len(a.old))
 	a.slips = make([]map[int32]int, len(a.old))
 	texts := make([]string, len(form.counts))
@@ -82,9 +108,13 @@ func (a *alignment) compare() {
 		texts[id], sets[id] = text, letterSet(text)
 	}
 	for i, l := range a.old {
-		a.ids[i] = form.id(l.text, 2)
-		text := normal(l.text, 2)
-		allowed := min(maxSlips, len(text)/4)
+		mapped, ok := a.indent.apply(l.text)
+		if !ok {
+			mapped = l.text
+		}
+		a.ids[i] = form.id(mapped, indented)
+		text := normal(mapped, indented)
+		allowed := min(maxSlips, len(strings.TrimSpace(text))/4)
 		if l.op != keep || allowed == 0 {
 			continue
 		}
@@ -105,7 +135,7 @@ func (a *alignment) compare() {
 
 // match is the cost of taking old line i for line j of the file.
 func (a *alignment) match(i, j int) int {
-	id := a.s.forms[2].ids[j]
+	id := a.s.forms[indented].ids[j]
 	if id == a.ids[i] {
 		return 0
 	}
@@ -304,9 +334,8 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 		return place{}, false
 	}
 	p.notes = append(p.notes, "context lines differed from the file's; it was kept as it is")
-	indent, ok := a.s.indentationOf(a.exactOnly(p.at))
-	p.indent = indent
-	return p, ok
+	p.indent = a.indent
+	return p, !a.indent.toTabs || !a.s.mixesIndentation(p.at, a.indent.width)
 }
 
 // previous is the cell that the best path came from, row -1 for its start.
@@ -327,16 +356,4 @@ func (a *alignment) previous(i, j int) (int, int) {
 		}
 	}
 	return -1, -1
-}
-
-// exactOnly leaves lines that differ out of the indentation's evidence.
-func (a *alignment) exactOnly(at []int) ([]line, []int) {
-	exact := make([]int, len(at))
-	for i, j := range at {
-		exact[i] = -1
-		if j >= 0 && a.match(i, j) == 0 {
-			exact[i] = j
-		}
-	}
-	return a.old, exact
 }

@@ -255,7 +255,7 @@ var classes = []class{
 		lines := strings.Split(w.src, "\n")
 		for i := range w.hunks {
 			h := w.hunks[i]
-			if h.oldStart < 8 || !strings.HasPrefix(h.lines[0], " ") || w.overlapsBefore(i, 6) {
+			if !anchored(h, -1) || h.oldStart < 8 || !strings.HasPrefix(h.lines[0], " ") || w.overlapsBefore(i, 6) {
 				continue
 			}
 			far := h.oldStart - 7

@@ -99,7 +99,7 @@ func unescapeJSON(hunks []hunk) ([]hunk, bool) {
 // one fits as well, only added lines differ: then the file shows which is
 // meant, if it writes the special characters bare and never escaped.
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
-	if unescaped, ok := unescapeHTML(hunks); ok && (!plain.within(2) || s.writesBare()) {
+	if unescaped, ok := unescapeHTML(hunks); ok && (!plain.within(2) || s.meansEscapes(hunks)) {
 		if set, ok := s.placeEscaped(unescaped, "HTML escapes were undone"); ok {
 			return set
 		}
@@ -137,9 +137,19 @@ func (set placements) within(limit int) bool {
 	return true
 }
 
-// writesBare says that the file uses the characters that HTML escapes and
-// never their escapes, and is not markup itself.
-func (s *source) writesBare() bool {
-	return !escapable.Match(s.text) && strings.ContainsAny(string(s.text), `<>&"'`) &&
-		!strings.Contains(string(s.text), "</")
+// escapedQuote is how quotes are escaped; hardly anybody writes one by hand.
+var escapedQuote = regexp.MustCompile(`&(quot|#34|#39|#x27|#x22);`)
+
+// meansEscapes decides about added lines that alone carry HTML escapes: they
+// are escapes if the file writes the same characters bare and never escaped,
+// or if quotes are escaped, which only a program does.
+func (s *source) meansEscapes(hunks []hunk) bool {
+	for _, h := range hunks {
+		for _, l := range h.lines {
+			if l.op == add && escapedQuote.MatchString(l.text) && !escapedQuote.Match(s.text) {
+				return true
+			}
+		}
+	}
+	return !escapable.Match(s.text) && strings.ContainsAny(string(s.text), "<>&") && !strings.Contains(string(s.text), "</")
 }

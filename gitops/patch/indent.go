@@ -14,6 +14,9 @@ type indentation struct {
 
 func (m indentation) same() bool { return m == indentation{} }
 
+// shifts says that the map moves the hunk in or out.
+func (m indentation) shifts() bool { return m.add != "" || m.drop != "" }
+
 // maxTabWidth is the widest tab that anybody uses.
 const maxTabWidth = 8
 

@@ -56,13 +56,18 @@ func (s *source) places(old []line, level int) []place {
 		}
 	}
 	var found []place
+	equal := 0 // places where the lines are equal, whatever their indentation
 	for at := rarest; at < len(f.ids)-len(old)+1+rarest && len(found) <= maxPlaces; at++ {
 		if f.ids[at] != ids[rarest] || !equalIDs(f.ids[at-rarest:], ids) {
 			continue
 		}
+		equal++
 		if p, ok := s.placeAt(old, at-rarest, level); ok {
 			found = append(found, p)
 		}
+	}
+	if len(found) == 1 && equal > 1 && found[0].indent.shifts() && meaningful(old) < 2 {
+		return nil // brackets alone, at another depth: could be anywhere
 	}
 	return found
 }
@@ -85,12 +90,9 @@ func (s *source) placeAt(old []line, start, level int) (place, bool) {
 	if level < 2 {
 		return p, true
 	}
-	indent, ok := s.indentationOf(old, p.at)
-	if !ok || !indent.same() && meaningful(old) < 2 {
-		return place{}, false
-	}
-	p.indent = indent
-	return p, true
+	var ok bool
+	p.indent, ok = s.indentationOf(old, p.at)
+	return p, ok
 }
 
 // meaningful counts the lines that show where a hunk belongs.

@@ -28,7 +28,7 @@ func (s *source) search(h hunk) finding {
 		if s.alreadyThere(a.hunk, places, a.level) {
 			return finding{hunk: h, failure: AlreadyApplied}
 		}
-		return finding{hunk: a.hunk, places: places, reading: a.note}
+		return finding{hunk: a.hunk, places: s.doubtBrackets(a.hunk, places), reading: a.note}
 	}
 	if s.isApplied(h) {
 		return finding{hunk: h, failure: AlreadyApplied}
@@ -38,6 +38,22 @@ func (s *source) search(h hunk) finding {
 		return finding{hunk: trimmed, places: []place{p}}
 	}
 	return finding{hunk: h, failure: s.diagnose(trimmed)}
+}
+
+// doubtBrackets adds, for a hunk whose old side is nothing but brackets and
+// blanks, the places where it stands at another depth: being the only place at
+// this depth proves nothing about a diff that may be indented differently.
+func (s *source) doubtBrackets(h hunk, places []place) []place {
+	old := h.old()
+	if len(places) != 1 || slices.ContainsFunc(old, func(l line) bool { return anchoring(l.text) }) {
+		return places
+	}
+	for _, p := range s.places(old, 2) {
+		if p.first() != places[0].first() {
+			places = append(places, p)
+		}
+	}
+	return places
 }
 
 // attempts lists the readings of a hunk in the order of their strictness. A

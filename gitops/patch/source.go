@@ -16,7 +16,7 @@ type source struct {
 	offsets []int
 	// forms holds, for each level, the lines as small numbers: two lines are
 	// equal at a level if their numbers are. Filled when first needed.
-	forms [3]*form
+	forms [4]*form
 }
 
 // A form is the lines of a file at one level of exactness.
@@ -51,7 +51,10 @@ func (s *source) ending(i int) string {
 	return string(raw[len(s.lines[i]):])
 }
 
-// form returns the lines at a level from 0 to 2.
+// indented is the form of level 2 with the indentation kept, for alignments.
+const indented = 3
+
+// form returns the lines at a level from 0 to 2, or as indented.
 func (s *source) form(level int) *form {
 	if s.forms[level] != nil {
 		return s.forms[level]
@@ -89,11 +92,22 @@ func normal(text string, level int) string {
 		return text
 	case 1:
 		return strings.TrimRight(text, " \t\r\f\v\u00a0")
+	case indented:
+		return withIndent(text)
 	}
 	if plain, ok := foldASCII(text); ok {
 		return plain
 	}
 	return foldUnicode(text)
+}
+
+// withIndent is a line folded as at level 2 with its indentation in front.
+func withIndent(text string) string {
+	folded := normal(text, 2)
+	if folded == "" || text == "" || text[0] != ' ' && text[0] != '\t' {
+		return folded
+	}
+	return indentOf(text) + folded
 }
 
 // foldASCII folds a line that needs no more than its ends trimmed, which is

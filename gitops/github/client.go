@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,18 +69,27 @@ func (c *Client) call(ctx context.Context, kind kind, what string, do func(ctx c
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, scopeKey{}, c.scope), kind.timeout())
 	defer cancel()
+	err := c.named(ctx, what, kind, do)
+	if errors.Is(err, errMoved) {
+		c.installation.forgetName(c.scope.repository)
+		err = c.named(ctx, what, kind, do)
+	}
+	if CodeOf(err) == CodeNotFound {
+		// The name may belong to another repository by now; the id decides.
+		c.installation.forgetName(c.scope.repository)
+	}
+	return err
+}
+
+// named runs the request with the repository's present name.
+func (c *Client) named(ctx context.Context, what string, kind kind, do func(ctx context.Context, at repositoryName, api *gh.Client) error) error {
 	at, err := c.name(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, sent := withSent(ctx)
 	err = do(ctx, at, c.installation.client)
-	err = errorOf(c.installation.app.clock, what, err, kind == kindCreate && sent.Load())
-	if CodeOf(err) == CodeNotFound {
-		// The name may belong to another repository by now; the id decides.
-		c.installation.forgetName(c.scope.repository)
-	}
-	return err
+	return errorOf(c.installation.app.clock, what, err, kind == kindCreate && sent.Load() && !errors.Is(err, errMoved) && !errors.Is(err, errOtherHost))
 }
 
 // name returns the repository's present owner and name, asking GitHub for them

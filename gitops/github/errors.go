@@ -109,6 +109,8 @@ func errorOf(clock *clock, what string, err error, sent bool) error {
 	case errors.Is(err, errOtherHost):
 		return &Error{Code: CodeUnexpected, Err: err,
 			Message: fmt.Sprintf("Could not %s: GitHub redirected the request to another host; check GITHUB_URL and any proxy in between.", what)}
+	case errors.Is(err, errMoved):
+		return &Error{Code: CodeUnavailable, Err: err, Message: fmt.Sprintf("Could not %s: the repository was renamed just now. It is tried again.", what)}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Err: err, Message: fmt.Sprintf("Stopped before GitHub was asked to %s.", what)}
 	case errors.Is(err, gh.ErrPathForbidden):

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,19 @@ import (
 // errOtherHost is what a redirect to another host ends with.
 var errOtherHost = errors.New("GitHub redirected the request to another host, which is not followed")
 
+// errMoved is what a writing request ends with whose redirect would turn it
+// into a GET. GitHub sends 301 or 307 for a renamed repository; nothing has
+// taken effect then.
+var errMoved = errors.New("GitHub says that the repository has moved")
+
 // checkRedirect follows redirects on the API's own host, as GitHub sends them
 // for renamed repositories, and refuses all others before anything is sent.
 func (a *App) checkRedirect(request *http.Request, via []*http.Request) error {
 	if !a.isAPI(request) {
 		return errOtherHost
+	}
+	if request.Method != via[0].Method {
+		return errMoved
 	}
 	if len(via) >= 5 {
 		return errors.New("GitHub redirected the request five times")
@@ -166,14 +175,18 @@ func (t *installationTransport) send(request *http.Request, token Token) (*http.
 }
 
 // tokenRefused says whether an answer may mean that the token is unknown or
-// outdated, and not that a limit was reached.
+// outdated. A 403 does where GitHub says that the App has no access; a limit,
+// an archived repository and a locked conversation are 403 as well, and no
+// other token would help there.
 func tokenRefused(clock *clock, response *http.Response) bool {
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		return true
 	case http.StatusForbidden:
-		_, limited := limitOf(clock, response)
-		return !limited
+		if _, limited := limitOf(clock, response); limited {
+			return false
+		}
+		return bytes.Contains(keepBody(response), []byte("not accessible by integration"))
 	}
 	return false
 }

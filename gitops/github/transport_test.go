@@ -59,6 +59,37 @@ func TestRedirectsOnTheSameHostAreFollowed(t *testing.T) {
 	}
 }
 
+// GitHub may also answer a write with 301, of which an ordinary client makes a
+// GET that succeeds and means nothing. We ask for the new name instead.
+func TestAMovedRepositoryIsWrittenToUnderItsNewName(t *testing.T) {
+	m := newMisbehaving(t)
+	if _, err := m.writer().Repository(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.handle = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		switch path := strings.TrimPrefix(r.URL.Path, "/api/v3"); {
+		case strings.HasPrefix(path, "/repos/octo/login/"):
+			w.Header().Set("Location", m.URL+"/api/v3/repositories/"+strconv.Itoa(testRepository)+"/issues/12/comments")
+			w.WriteHeader(http.StatusMovedPermanently)
+		case r.Method == "GET" && strings.HasSuffix(path, "/comments"):
+			t.Error("the write became a read")
+			reply(w, 200, `[]`)
+		case strings.HasPrefix(path, "/repositories/"):
+			reply(w, 200, `{"id":`+strconv.Itoa(testRepository)+`,"name":"signin","owner":{"login":"octo"}}`)
+		default:
+			return false
+		}
+		return true
+	}
+	made, err := m.writer().CreateComment(t.Context(), 12, "hello")
+	if err != nil || made.ID != 5 {
+		t.Errorf("CreateComment = %+v, %v", made, err)
+	}
+	if last := m.requests[len(m.requests)-1]; last != "POST /repos/octo/signin/issues/12/comments" {
+		t.Errorf("the last request is %s", last)
+	}
+}
+
 func TestReadsAreRepeatedAndCreationsAreNot(t *testing.T) {
 	m := newMisbehaving(t)
 	m.handle = func(w http.ResponseWriter, _ *http.Request, nth int) bool {
@@ -129,6 +160,8 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Close()
+	// On a connection that was open nobody could know what arrived.
+	m.app.base.(*http.Transport).CloseIdleConnections()
 	_, err := m.writer().CreateComment(t.Context(), 12, "hello")
 	mustCode(t, err, CodeUnavailable)
 	_, err = m.writer().Issue(t.Context(), 12)

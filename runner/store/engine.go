@@ -13,6 +13,10 @@ type engine struct {
 	now, least, greatest, lock, skip string
 	// numbered replaces the $ of a placeholder, "" keeps it.
 	numbered string
+	// chunk is how many rows one INSERT brings. A statement is a round trip to
+	// Postgres; SQLite's driver takes a time that grows with the square of the
+	// parameters.
+	chunk int
 	// notifies says that a commit can wake other processes.
 	notifies bool
 	// conflict says whether an error means that the transaction should be tried

@@ -21,6 +21,7 @@ var postgresEngine = engine{
 	greatest: "greatest",
 	lock:     "FOR UPDATE",
 	skip:     "FOR UPDATE SKIP LOCKED",
+	chunk:    50,
 	notifies: true,
 	conflict: postgresConflict,
 }

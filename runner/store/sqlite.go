@@ -22,6 +22,7 @@ var sqliteEngine = engine{
 	least:    "min",
 	greatest: "max",
 	numbered: "?",
+	chunk:    10,
 	conflict: sqliteConflict,
 }
 

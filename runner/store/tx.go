@@ -43,10 +43,7 @@ func (c conn) exec(ctx context.Context, name query, arguments ...any) (int64, er
 
 // insert runs a statement that ends in VALUES with as many rows as are given.
 func (c conn) insert(ctx context.Context, name query, rows [][]any) error {
-	// Fewer parameters than either engine's limit, and few distinct texts for
-	// the caches of prepared statements.
-	const most = 50
-	for chunk := range slices.Chunk(rows, most) {
+	for chunk := range slices.Chunk(rows, c.store.engine.chunk) {
 		text := c.store.queries[name] + " " + c.store.engine.tuples(len(chunk), len(chunk[0]))
 		if _, err := c.on.ExecContext(ctx, text, bind(slices.Concat(chunk...))...); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

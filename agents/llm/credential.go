@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -83,7 +85,9 @@ type tokenCredential struct {
 
 	mu     sync.Mutex
 	source oauth2.TokenSource
-	last   string
+	// last is the last token, apart from mu: an error is made readable while a
+	// refresh hangs.
+	last atomic.Pointer[string]
 }
 
 func (c *tokenCredential) authorize(ctx context.Context, request *http.Request) error {
@@ -103,12 +107,12 @@ func (c *tokenCredential) authorize(ctx context.Context, request *http.Request) 
 	select {
 	case got := <-done:
 		if got.err != nil {
-			return &credentialError{got.err}
+			return &credentialError{err: got.err}
 		}
 		got.token.SetAuthHeader(request)
 		return nil
 	case <-timer.C:
-		return &credentialError{errors.New("the token service did not answer in time")}
+		return &credentialError{err: errTokenSlow}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -129,15 +133,18 @@ func (c *tokenCredential) token() (*oauth2.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.last = token.AccessToken
+	c.last.Store(&token.AccessToken)
 	return token, nil
 }
 
 func (c *tokenCredential) redact(text string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return hide(text, c.last)
+	if last := c.last.Load(); last != nil {
+		text = hide(text, *last)
+	}
+	return text
 }
+
+var errTokenSlow = errors.New("the token service did not answer in time")
 
 // A credentialError says that no token could be had. Its cause may carry the
 // answer of a token service, so only its own words are shown.
@@ -147,7 +154,19 @@ func (e *credentialError) Error() string {
 	if retrieve, ok := errors.AsType[*oauth2.RetrieveError](e.err); ok && retrieve.Response != nil {
 		return "the token service answered " + retrieve.Response.Status
 	}
+	if errors.Is(e.err, errTokenSlow) {
+		return errTokenSlow.Error()
+	}
 	return "no token could be had"
+}
+
+// temporary says that another attempt may get a token.
+func (e *credentialError) temporary() bool {
+	if retrieve, ok := errors.AsType[*oauth2.RetrieveError](e.err); ok && retrieve.Response != nil {
+		return retrieve.Response.StatusCode >= 500 || retrieve.Response.StatusCode == http.StatusTooManyRequests
+	}
+	_, network := errors.AsType[net.Error](e.err)
+	return network || errors.Is(e.err, errTokenSlow)
 }
 
 func vertexCredential(config Config) (credential, error) {

@@ -85,14 +85,14 @@ func (e *endpoint) transportFailure(err error) *agents.Error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	kind, message := agents.KindTransport, "The call to "+e.provider.Name+" broke: "
 	if credential, ok := errors.AsType[*credentialError](err); ok {
 		failure := e.failure(agents.KindAuth, nil, "No token for "+e.provider.Name+": "+credential.Error()+
 			"; check GOOGLE_APPLICATION_CREDENTIALS or log in with gcloud auth application-default login.")
+		failure.Retryable = credential.temporary()
 		return failure
 	}
 	text := e.clean(err.Error())
-	failure := e.failure(kind, errors.New(text), message+text+".")
+	failure := e.failure(agents.KindTransport, errors.New(text), "The call to "+e.provider.Name+" broke: "+text+".")
 	failure.Retryable = true
 	return failure
 }

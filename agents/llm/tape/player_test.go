@@ -11,11 +11,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"handoff/agents"
 	"handoff/agents/llm"
 	"handoff/agents/llm/tape"
 )
+
+// TestMain looks for goroutines that outlive their call.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // play starts a player and a client that asks it.
 func play(t *testing.T, text string, options tape.Options) (*tape.Player, *llm.Client) {

@@ -189,14 +189,40 @@ func resolve(advertised *packp.AdvRefs, name string) (plumbing.Hash, error) {
 	return id, nil
 }
 
-// fetch brings one commit into dir, unless it is there whole.
+// fetch brings one commit into dir, unless it is there whole. A server that
+// stumbles over what we say we have is asked once more for everything.
 func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, id plumbing.Hash) error {
 	if hasTip(dir, id) {
 		return nil
 	}
+	tips, err := listTips(dir)
+	if err != nil {
+		return err
+	}
+	err = c.receive(ctx, dir, session, advertised, id, tips)
+	if CodeOf(err) == CodeTransport && len(tips) > 0 {
+		err = c.receive(ctx, dir, session, advertised, id, nil)
+	}
+	if err != nil {
+		return err
+	}
+	objects := newObjectStore(c.limits.FileBytes, filepath.Join(dir, "objects"))
+	defer objects.close()
+	commit, err := readCommit(objects, id)
+	if err == nil {
+		_, err = readTree(objects, commit.TreeHash)
+	}
+	if err != nil {
+		return failf(CodeTransport, err, "the git server did not send what was asked for; try again later")
+	}
+	return addTip(dir, id)
+}
+
+// receive asks for a commit and stores what comes.
+func (c *Cache) receive(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, id plumbing.Hash, haves []plumbing.Hash) error {
 	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(deltaCache))
 	defer store.Close()
-	request, err := c.request(dir, store, advertised, id)
+	request, err := newRequest(store, advertised, id, haves)
 	if err != nil {
 		return err
 	}
@@ -206,26 +232,23 @@ func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadP
 	}
 	defer response.Close()
 	size := &countingReader{from: packStream(request, response)}
-	if err := packfile.UpdateObjectStorage(store, size); err != nil {
+	err = packfile.UpdateObjectStorage(store, size)
+	if err != nil && !errors.Is(err, packfile.ErrEmptyPackfile) {
 		return remoteError(ctx, err)
 	}
 	if err := keepShallow(store, response); err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
 	c.log.InfoContext(ctx, "fetched", "commit", id.String(), "bytes", size.n, "shallow", !request.Depth.IsZero())
-	return addTip(dir, id)
+	return nil
 }
 
-// request asks for one commit: alone if the server can, and without what is
-// here already.
-func (c *Cache) request(dir string, store *filesystem.Storage, advertised *packp.AdvRefs, id plumbing.Hash) (*packp.UploadPackRequest, error) {
+// newRequest asks for one commit: without its history if the server can, and
+// without what is here already.
+func newRequest(store *filesystem.Storage, advertised *packp.AdvRefs, id plumbing.Hash, haves []plumbing.Hash) (*packp.UploadPackRequest, error) {
 	request := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
 	request.Wants = []plumbing.Hash{id}
-	tips, err := listTips(dir)
-	if err != nil {
-		return nil, err
-	}
-	request.Haves = tips
+	request.Haves = haves
 	if !advertised.Capabilities.Supports(capability.Shallow) {
 		return request, nil
 	}
@@ -233,9 +256,12 @@ func (c *Cache) request(dir string, store *filesystem.Storage, advertised *packp
 	if err := request.Capabilities.Set(capability.Shallow); err != nil {
 		return nil, failf(CodeTransport, err, "the server's capabilities contradict each other")
 	}
-	request.Shallows, err = store.Shallow()
+	shallows, err := store.Shallow()
 	if err != nil {
 		return nil, ioError(err, "the cache cannot be read")
+	}
+	if len(haves) > 0 {
+		request.Shallows = shallows
 	}
 	return request, nil
 }

@@ -74,7 +74,14 @@ type Scan struct {
 	Changes []Change
 	// Refused can never be part of a commit and makes [Workspace.Seal] fail.
 	Refused []Refusal
+	// Hidden are files that are left out only because .gitignore files were
+	// changed since the base, sorted; at most a thousand.
+	Hidden []string
 }
+
+// maxHidden bounds Scan.Hidden: a build directory that was newly ignored may
+// hold any number of files.
+const maxHidden = 1000
 
 // Scan compares the tree with the base commit: tracked files by ctime, size and
 // inode, suspects by content, untracked files unless a .gitignore of the tree
@@ -94,7 +101,32 @@ func (w *Workspace) Scan(ctx context.Context) (Scan, error) {
 	if err != nil {
 		return Scan{}, err
 	}
-	return Scan{Changes: changes, Refused: s.sortedRefusals()}, nil
+	hidden, err := w.hidden(ctx, s)
+	return Scan{Changes: changes, Refused: s.sortedRefusals(), Hidden: hidden}, err
+}
+
+// hidden compares what is left out with what the base's rules would leave out,
+// if any rule changed.
+func (w *Workspace) hidden(ctx context.Context, s *scanner) ([]string, error) {
+	changed := false
+	for name := range s.differ {
+		changed = changed || path.Base(name) == ".gitignore"
+	}
+	if !changed {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	if _, err := w.scan(ctx, func(name string) { seen[name] = true }); err != nil {
+		return nil, err
+	}
+	var hidden []string
+	_, err := w.walk(ctx, &scanner{baseRules: true, listed: func(name string) {
+		if !seen[name] && len(hidden) < maxHidden {
+			hidden = append(hidden, name)
+		}
+	}})
+	slices.Sort(hidden)
+	return hidden, err
 }
 
 // Changes returns what [Workspace.Scan] found to be changed.
@@ -231,34 +263,34 @@ func flagsOf(name string, old, now fileState) []Flag {
 // flagCollisions marks added files that fall together with another one on file
 // systems that ignore case or Unicode form.
 func (w *Workspace) flagCollisions(changes []Change) {
-	added := map[string]int{}
+	names := map[string]map[string]bool{} // by folded name, for added files only
 	deleted := map[string]bool{}
-	for i, change := range changes {
+	for _, change := range changes {
 		switch change.Kind {
 		case Added:
-			added[folded(change.Path)] = i
+			names[folded(change.Path)] = map[string]bool{}
 		case Deleted:
 			deleted[change.Path] = true
 		}
 	}
-	if len(added) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	mark := func(name string) {
-		if i, ok := added[folded(name)]; ok && changes[i].Path != name && !slices.Contains(changes[i].Flags, FlagCollision) {
+	w.manifest.each("", func(name string, _ *file) {
+		if same := names[folded(name)]; same != nil && !deleted[name] {
+			same[name] = true
+		}
+	})
+	for _, change := range changes {
+		if change.Kind == Added {
+			names[folded(change.Path)][change.Path] = true
+		}
+	}
+	for i := range changes {
+		if changes[i].Kind == Added && len(names[folded(changes[i].Path)]) > 1 {
 			changes[i].Flags = append(changes[i].Flags, FlagCollision)
 		}
 	}
-	for _, change := range changes {
-		if change.Kind == Added {
-			mark(change.Path)
-		}
-	}
-	w.manifest.each("", func(name string, _ *file) {
-		if !deleted[name] {
-			mark(name)
-		}
-	})
 }
 
 // folded is the form under which careless file systems keep a name.

@@ -311,9 +311,9 @@ func deleteFile(root *os.Root, name string, refused bool) error {
 		if err := clearName(root, name); err != nil {
 			return err
 		}
-	} else if info, err := root.Lstat(name); err != nil || info.IsDir() {
+	} else if info, err := root.Lstat(name); err != nil {
 		return nil
-	} else if err := root.Remove(name); err != nil {
+	} else if err := root.Remove(name); err != nil && !info.IsDir() { // only an empty directory, as of a submodule, goes
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -339,10 +339,14 @@ func (w *Workspace) putBack(root *os.Root, name string, state fileState) error {
 	if err := clearName(root, name); err != nil {
 		return err
 	}
+	var written stamp
 	if state.mode == filemode.Symlink {
-		_, err = createLink(root, name, string(content))
+		written, err = createLink(root, name, string(content))
 	} else {
-		_, err = createFile(root, name, state.mode, content)
+		written, err = createFile(root, name, state.mode, content)
+	}
+	if f := w.manifest.find(name); f != nil && f.state == state {
+		f.stamp = written
 	}
 	return err
 }

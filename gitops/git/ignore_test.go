@@ -130,6 +130,9 @@ func check(t *rapid.T, dir, rules, nested string, paths []string) {
 }
 
 func must(t interface{ Fatal(...any) }, err error) {
+	if h, ok := t.(interface{ Helper() }); ok {
+		h.Helper()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,15 +40,22 @@ type scanner struct {
 	refused []Refusal
 	// listed, when not nil, receives every file that would be in a commit.
 	listed func(path string)
+	// baseRules makes the base's .gitignore files decide instead of the tree's;
+	// then files are only listed, not compared.
+	baseRules bool
 }
 
 // scan compares the tree with the manifest.
 func (w *Workspace) scan(ctx context.Context, listed func(string)) (*scanner, error) {
+	return w.walk(ctx, &scanner{listed: listed})
+}
+
+func (w *Workspace) walk(ctx context.Context, s *scanner) (*scanner, error) {
 	fd, err := unix.Open(w.Tree(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, ioError(err, "the workspace's files cannot be listed")
 	}
-	s := &scanner{w: w, ctx: ctx, began: time.Now(), differ: map[string]fileState{}, listed: listed}
+	s.w, s.ctx, s.began, s.differ = w, ctx, time.Now(), map[string]fileState{}
 	if err := s.directory(fd, w.manifest, "", 1, nil, false); err != nil {
 		return nil, ioError(err, "the workspace's files cannot be read")
 	}
@@ -72,6 +79,11 @@ func (s *scanner) directory(fd int, tracked *directory, prefix string, depth int
 		return err
 	}
 	rules := &ignoreRules{above: above, fd: fd, prefix: prefix}
+	if s.baseRules {
+		if err := s.loadBase(rules, tracked); err != nil {
+			return err
+		}
+	}
 	found := make(map[string]bool, len(names))
 	for _, name := range names {
 		if name == ".git" {
@@ -218,6 +230,10 @@ func (s *scanner) openAt(e *entry, flags int) (int, error) {
 // enough and by content otherwise.
 func (s *scanner) regularOrLink(e *entry) error {
 	now := stampOf(e.stat)
+	if s.baseRules {
+		s.list(e.path)
+		return nil
+	}
 	if e.file != nil && e.file.stamp.same(now) && now.settled(s.w.written) {
 		s.list(e.path)
 		return nil
@@ -238,6 +254,17 @@ func (s *scanner) regularOrLink(e *entry) error {
 	}
 	s.list(e.path)
 	return nil
+}
+
+// loadBase gives rules the patterns that the base has for their directory.
+func (s *scanner) loadBase(rules *ignoreRules, tracked *directory) error {
+	rules.loaded = true
+	if tracked == nil || tracked.files[".gitignore"] == nil || !isRegular(tracked.files[".gitignore"].state.mode) {
+		return nil
+	}
+	content, err := readObject(s.w.objects, tracked.files[".gitignore"].state.id, plumbing.BlobObject, maxIgnoreFile)
+	rules.patterns = parseIgnore(string(content))
+	return err
 }
 
 func (s *scanner) list(path string) {

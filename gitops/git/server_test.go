@@ -53,8 +53,9 @@ func cli(t testing.TB, dir string, args ...string) string {
 // repository, with a token, and with hooks into every request.
 type gitServer struct {
 	*httptest.Server
-	bare  string
-	token string
+	bare    string
+	token   string
+	backend http.Handler
 
 	mu       sync.Mutex
 	requests []string
@@ -76,7 +77,7 @@ func serve(t testing.TB) *gitServer {
 }
 
 func (s *gitServer) handler(t testing.TB, root string) http.Handler {
-	backend := &cgi.Handler{
+	s.backend = &cgi.Handler{
 		Path: needGit(t), Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent"},
 	}
@@ -93,7 +94,7 @@ func (s *gitServer) handler(t testing.TB, root string) http.Handler {
 			http.Error(w, "Bad credentials", http.StatusUnauthorized)
 			return
 		}
-		backend.ServeHTTP(w, r)
+		s.backend.ServeHTTP(w, r)
 	})
 }
 

@@ -130,13 +130,19 @@ func (r *Repository) Open(dir string) (*Workspace, error) {
 }
 
 func (r *Repository) workspace(dir string, base, tree plumbing.Hash, written time.Time) *Workspace {
-	own := newObjectStore(r.limits.FileBytes, filepath.Join(dir, "meta", "objects"))
-	return &Workspace{
-		dir: dir, repo: r, objects: layered{own, r.objects},
-		base: base, tree: tree, written: written,
+	w := &Workspace{
+		repo: r, base: base, tree: tree, written: written,
 		known:     map[string]observation{},
 		diffCount: map[[2]plumbing.Hash]lineCount{},
 	}
+	w.settleIn(dir)
+	return w
+}
+
+// settleIn says where the workspace is.
+func (w *Workspace) settleIn(dir string) {
+	w.dir = dir
+	w.objects = layered{newObjectStore(w.repo.limits.FileBytes, w.ownObjects()), w.repo.objects}
 }
 
 func (w *Workspace) save() error {

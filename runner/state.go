@@ -294,8 +294,13 @@ func (s *State) applyToRun(record Record, run *RunState, payload any) error {
 }
 
 func (s *State) applyRunCreated(record Record, p runCreated) error {
-	if s.Runs[record.RunID] != nil {
+	switch {
+	case record.RunID == "":
+		return fmt.Errorf("record %d creates a run without an id", record.Seq)
+	case s.Runs[record.RunID] != nil:
 		return fmt.Errorf("record %d creates run %q again", record.Seq, record.RunID)
+	case record.ParentRunID != "" && s.Runs[record.ParentRunID] == nil:
+		return fmt.Errorf("record %d creates run %q inside the run %q, which is none", record.Seq, record.RunID, record.ParentRunID)
 	}
 	if p.Boundary != "" && s.Boundary == "" {
 		s.Boundary = p.Boundary

@@ -20,6 +20,9 @@ type finding struct {
 	// foreign says that the hunk fits but its added lines use another kind of
 	// indentation than the file.
 	foreign bool
+	// weak says that the old side is brackets and blanks only: then nothing
+	// but an exact line or a heading decides.
+	weak bool
 }
 
 // notes says for the model what was forgiven.
@@ -142,7 +145,7 @@ func (f finding) byNumber(d drift) int {
 	if distance(best) == 0 {
 		return best
 	}
-	if distance(best) <= nearLines && distance(next) >= nearFactor*distance(best) && f.countsHold() {
+	if !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best) && f.countsHold() {
 		return best
 	}
 	return -1

@@ -28,7 +28,9 @@ func (s *source) search(h hunk) finding {
 		if s.alreadyThere(a.hunk, places, a.level) {
 			return finding{hunk: h, failure: AlreadyApplied}
 		}
-		return finding{hunk: a.hunk, places: s.doubtBrackets(a.hunk, places), reading: a.note}
+		f := finding{hunk: a.hunk, places: places, reading: a.note}
+		s.doubtBrackets(&f)
+		return f
 	}
 	if s.isApplied(h) {
 		return finding{hunk: h, failure: AlreadyApplied}
@@ -43,17 +45,19 @@ func (s *source) search(h hunk) finding {
 // doubtBrackets adds, for a hunk whose old side is nothing but brackets and
 // blanks, the places where it stands at another depth: being the only place at
 // this depth proves nothing about a diff that may be indented differently.
-func (s *source) doubtBrackets(h hunk, places []place) []place {
-	old := h.old()
-	if len(places) != 1 || slices.ContainsFunc(old, func(l line) bool { return anchoring(l.text) }) {
-		return places
+func (s *source) doubtBrackets(f *finding) {
+	old := f.hunk.old()
+	if slices.ContainsFunc(old, func(l line) bool { return anchoring(l.text) }) {
+		return
 	}
+	f.weak = true
+	strict := len(f.places)
 	for _, p := range s.places(old, 2) {
-		if p.first() != places[0].first() {
-			places = append(places, p)
+		known := slices.ContainsFunc(f.places[:strict], func(q place) bool { return q.first() == p.first() })
+		if !known {
+			f.places = append(f.places, p)
 		}
 	}
-	return places
 }
 
 // attempts lists the readings of a hunk in the order of their strictness. A
@@ -155,7 +159,7 @@ func (s *source) alreadyThere(h hunk, places []place, level int) bool {
 
 func addsText(h hunk) bool {
 	for _, l := range h.lines {
-		if l.op == add && !trivial(l.text) {
+		if l.op == add && strings.TrimSpace(l.text) != "" {
 			return true
 		}
 	}

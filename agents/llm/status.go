@@ -44,6 +44,8 @@ func Providers(getenv func(string) string) []ProviderStatus {
 			status.Note = ambientNote(getenv)
 		case p.Name == ProviderOpenAI && getenv("OPENAI_BASE_URL") != "":
 			status.Note = "OPENAI_BASE_URL is set: openai means the compatible server there."
+		case status.Model == "":
+			status.Note = "It has no default model; name one with MODEL."
 		}
 		status.Configured = len(status.Missing) == 0
 		list = append(list, status)

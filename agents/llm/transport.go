@@ -74,6 +74,9 @@ func newTransport(connect time.Duration) *http.Transport {
 	// Long histories are written in few pieces.
 	made.WriteBufferSize = 64 << 10
 	made.MaxIdleConnsPerHost = 32
+	// A connection that died without a word would otherwise be tried again and
+	// again: all calls to a host share it.
+	made.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 	return made
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -22,7 +23,9 @@ type call struct {
 	model   string
 	stream  bool
 	usage   bool
-	request *Request
+	// request returns the normalised request. Making it takes a while, and a
+	// loose player hardly ever needs it.
+	request func() (*Request, error)
 	// last is the text of the last message of a user or tool, as it came.
 	last string
 	// users are the texts of the user's messages.
@@ -30,7 +33,7 @@ type call struct {
 }
 
 func (c call) mentions(task string) bool {
-	return slices.ContainsFunc(c.users, func(text string) bool { return strings.Contains(text, task) })
+	return task == "" || slices.ContainsFunc(c.users, func(text string) bool { return strings.Contains(text, task) })
 }
 
 // readCall reads who asks from the headers and what is asked from the body.
@@ -66,8 +69,8 @@ func readCall(header http.Header, body []byte) (call, error) {
 			read.last = text
 		}
 	}
-	read.request, err = normalise(body)
-	return read, err
+	read.request = sync.OnceValues(func() (*Request, error) { return normalise(body) })
+	return read, nil
 }
 
 // An answer is a line on its way to a client.

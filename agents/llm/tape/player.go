@@ -34,6 +34,7 @@ type Player struct {
 	sessions map[string]int
 	failed   map[failedCall]int
 	used     map[*Line]bool
+	given    map[givenCall]*Line
 }
 
 // A failedCall counts the attempts at a line that fails for some time.
@@ -42,11 +43,19 @@ type failedCall struct {
 	line    *Line
 }
 
+// A givenCall is a call that was answered from one of several lines for the
+// same turn.
+type givenCall struct {
+	session, agent string
+	turn           int
+	hash           string
+}
+
 // NewPlayer returns a player at the beginning of a tape.
 func NewPlayer(tape *Tape, options Options) *Player {
 	return &Player{
 		tape: tape, options: options,
-		sessions: map[string]int{}, failed: map[failedCall]int{}, used: map[*Line]bool{},
+		sessions: map[string]int{}, failed: map[failedCall]int{}, used: map[*Line]bool{}, given: map[givenCall]*Line{},
 	}
 }
 
@@ -111,7 +120,10 @@ func (p *Player) find(call call) (line *Line, failing bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	session := p.session(call)
-	line = p.match(session, call)
+	line, err = p.match(session, call)
+	if err != nil {
+		return nil, false, err
+	}
 	if line == nil {
 		return nil, false, p.noLine(session, call)
 	}
@@ -123,16 +135,31 @@ func (p *Player) find(call call) (line *Line, failing bool, err error) {
 			return line, true, nil
 		}
 	}
-	switch {
-	case p.options.Update:
-		line.Request, line.RequestHash = call.request, call.request.hash()
-	case p.options.Strict && line.RequestHash != "":
-		if got := call.request.hash(); got != line.RequestHash {
-			return nil, false, fmt.Errorf("the tape does not fit: agent %s, turn %d: %s", call.agent, call.turn, difference(line.Request, call.request))
+	if p.options.Update || (p.options.Strict && line.RequestHash != "") {
+		if err := p.compare(line, call); err != nil {
+			return nil, false, err
 		}
 	}
 	p.used[line] = true
 	return line, false, nil
+}
+
+// compare refuses a request that differs from the line's, or makes it the
+// line's when updating.
+func (p *Player) compare(line *Line, call call) error {
+	request, err := call.request()
+	if err != nil {
+		return err
+	}
+	hash := request.hash()
+	if p.options.Update {
+		line.Request, line.RequestHash = request, hash
+		return nil
+	}
+	if hash != line.RequestHash {
+		return fmt.Errorf("the tape does not fit: agent %s, turn %d: %s", call.agent, call.turn, difference(line.Request, request))
+	}
+	return nil
 }
 
 // session returns the ordinal of a session. A session that is new gets the
@@ -156,7 +183,7 @@ func (p *Player) session(call call) int {
 			continue
 		}
 		tried[line.Session] = true
-		if line.Task == "" || call.mentions(line.Task) {
+		if call.mentions(line.Task) {
 			p.sessions[call.session] = line.Session
 			return line.Session
 		}
@@ -166,31 +193,73 @@ func (p *Player) session(call call) int {
 
 // match returns the line for a call: of the session before those for all,
 // with a fitting "when" before those without.
-func (p *Player) match(session int, call call) *Line {
-	var best *Line
-	score := -1
+func (p *Player) match(session int, call call) (*Line, error) {
+	var best []*Line
+	score := 0
 	for _, line := range p.tape.Lines() {
-		if line.Agent != call.agent || line.Turn != call.turn || (line.Session != 0 && line.Session != session) {
-			continue
-		}
-		if line.When != "" && !strings.Contains(call.last, line.When) {
-			continue
-		}
-		if line.Session == 0 && line.Task != "" && !call.mentions(line.Task) {
-			continue
-		}
-		points := 0
-		if line.Session != 0 {
-			points += 2
-		}
-		if line.When != "" {
-			points++
-		}
+		points := line.fits(session, call)
 		if points > score {
-			best, score = line, points
+			best, score = nil, points
+		}
+		if points == score && points > 0 {
+			best = append(best, line)
 		}
 	}
-	return best
+	switch len(best) {
+	case 0:
+		return nil, nil
+	case 1:
+		return best[0], nil
+	default:
+		return p.choose(best, call)
+	}
+}
+
+// fits returns how well a line answers a call, 0 for not at all.
+func (l *Line) fits(session int, call call) int {
+	if l.Agent != call.agent || l.Turn != call.turn || (l.Session != 0 && l.Session != session) {
+		return 0
+	}
+	if !strings.Contains(call.last, l.When) || (l.Session == 0 && !call.mentions(l.Task)) {
+		return 0
+	}
+	points := 1
+	if l.When != "" {
+		points++
+	}
+	if l.Session != 0 {
+		points += 2
+	}
+	return points
+}
+
+// choose finds the line of a turn that a session took several times, as it
+// does when a task is tried again and turns are counted anew. It is the line
+// that was made with this very request; otherwise the first that was not given
+// to another request.
+func (p *Player) choose(lines []*Line, call call) (*Line, error) {
+	request, err := call.request()
+	if err != nil {
+		return nil, err
+	}
+	hash := request.hash()
+	key := givenCall{call.session, call.agent, call.turn, hash}
+	if line, ok := p.given[key]; ok {
+		return line, nil
+	}
+	taken := map[*Line]bool{}
+	for other, line := range p.given {
+		taken[line] = taken[line] || other.session == call.session
+	}
+	at := slices.IndexFunc(lines, func(line *Line) bool { return line.RequestHash == hash })
+	if at < 0 {
+		at = slices.IndexFunc(lines, func(line *Line) bool { return !taken[line] })
+	}
+	if at < 0 {
+		at = len(lines) - 1
+	}
+	p.given[key] = lines[at]
+	return lines[at], nil
 }
 
 // noLine says what the tape has instead.

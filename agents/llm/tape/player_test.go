@@ -169,6 +169,33 @@ func TestWhenChoosesTheWay(t *testing.T) {
 	}
 }
 
+// TestTurnsThatAreCountedAnew: a session that is tried again begins with turn
+// 1 again, and its recording can be played, from the middle as well.
+func TestTurnsThatAreCountedAnew(t *testing.T) {
+	first, second := ask("s", "a", 1, "go"), ask("s", "a", 1, "go", "retry")
+	recorded := record(t, `
+{"agent":"a","turn":1,"when":"retry","response":{"content":"the second time"}}
+{"agent":"a","turn":1,"response":{"content":"the first time"}}
+`, nil, first, second)
+	for _, options := range []tape.Options{{Strict: true}, {}} {
+		_, client := play(t, recorded, options)
+		for range 2 {
+			if got := answer(t, client, first) + ", " + answer(t, client, second); got != "the first time, the second time" {
+				t.Errorf("got %s", got)
+			}
+		}
+		_, client = play(t, recorded, options)
+		if got := answer(t, client, second); got != "the second time" {
+			t.Errorf("after a restart: %s", got)
+		}
+	}
+	// Requests that are new to the tape get the lines in order.
+	_, client := play(t, recorded, tape.Options{})
+	if got := answer(t, client, ask("s", "a", 1, "x")) + ", " + answer(t, client, ask("s", "a", 1, "y")); got != "the first time, the second time" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestNoLineSaysWhatThereIs(t *testing.T) {
 	_, client := play(t, `{"agent":"a","response":{"content":"x"}}`, tape.Options{})
 	got := answer(t, client, ask("s", "b", 7, ""))

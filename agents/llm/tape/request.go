@@ -62,8 +62,8 @@ func normalise(body []byte) (*Request, error) {
 			ToolCalls []struct {
 				ID       string `json:"id"`
 				Function struct {
-					Name      string `json:"name"`
-					Arguments string `json:"arguments"`
+					Name      string    `json:"name"`
+					Arguments Arguments `json:"arguments"`
 				} `json:"function"`
 			} `json:"tool_calls"`
 			ToolCallID string `json:"tool_call_id"`
@@ -97,7 +97,7 @@ func normalise(body []byte) (*Request, error) {
 		for _, call := range message.ToolCalls {
 			calls++
 			places[call.ID] = calls
-			made.Calls = append(made.Calls, ToolCall{Name: call.Function.Name, Arguments: normalArguments(call.Function.Arguments)})
+			made.Calls = append(made.Calls, ToolCall{Name: call.Function.Name, Arguments: normalArguments(string(call.Function.Arguments))})
 		}
 		request.Messages = append(request.Messages, made)
 	}

@@ -19,8 +19,10 @@
 // the first session that the player sees, unless the first line of a session
 // has a "task", a text that must then appear in the user's messages. Where the
 // same turn can go several ways, lines with "when" are tried first: it must
-// appear in the last message of a user or a tool. "error" makes a call fail,
-// for ever or as many times as it says. Blank lines and lines that begin with
+// appear in the last message of a user or a tool. A session that counts its
+// turns anew, because it was tried again, has several recorded lines for a
+// turn; the request tells them apart. "error" makes a call fail, for ever or as
+// many times as it says. Blank lines and lines that begin with
 // # are for people.
 //
 // The player promises to be idempotent: the same session, agent and turn get
@@ -280,6 +282,7 @@ func (t *Tape) check() []error {
 		session           int
 		agent, task, when string
 		turn              int
+		hash              string
 	}
 	seen := map[place]int{}
 	for _, entry := range t.entries {
@@ -290,7 +293,7 @@ func (t *Tape) check() []error {
 			faults = append(faults, &Fault{entry.number, message})
 		}
 		line := entry.line
-		here := place{line.Session, line.Agent, line.Task, line.When, line.Turn}
+		here := place{line.Session, line.Agent, line.Task, line.When, line.Turn, line.RequestHash}
 		if first, ok := seen[here]; ok {
 			faults = append(faults, &Fault{entry.number, fmt.Sprintf("answers agent %s, turn %d again, as line %d does", line.Agent, line.Turn, first)})
 		}

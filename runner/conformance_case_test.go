@@ -102,10 +102,10 @@ type caseTool struct {
 	Name     string `json:"name"`
 	Effect   string `json:"effect"`
 	Behavior struct {
-		Return    *string `json:"return"`
-		ReturnArg string  `json:"return_arg"`
-		Error     string  `json:"error"`
-		SleepMS   int     `json:"sleep_ms"`
+		Return    json.RawMessage `json:"return"`
+		ReturnArg string          `json:"return_arg"`
+		Error     string          `json:"error"`
+		SleepMS   int             `json:"sleep_ms"`
 	} `json:"behavior"`
 	Reconcile      string          `json:"reconcile"`
 	NeedsApproval  bool            `json:"needs_approval"`

@@ -191,6 +191,9 @@ func (s *playedSession) playInput(ctx context.Context, journal *runner.Journal) 
 		if len(decisions) == 0 {
 			return outcome, nil
 		}
+		if slices.ContainsFunc(s.c.Approvals, func(c caseApproval) bool { return c.After == "restart" }) {
+			*journal = s.take()
+		}
 		for _, decision := range decisions {
 			record, err := decision.Record()
 			if err != nil {
@@ -302,6 +305,7 @@ func (s *stage) sweep(t *testing.T, c testCase) []string {
 			if difference := compare(want, projection(p, c.Expect.FoldEqualExcept), c.Expect.FoldEqualExcept); difference != "" {
 				faults = append(faults, where+difference)
 			}
+			faults = append(faults, atMost(p, c.Expect, where)...)
 			for key, times := range p.world.byKey {
 				if p.world.external[key] && times > 1 {
 					faults = append(faults, fmt.Sprintf("%scall %s had %d effects", where, key, times))
@@ -310,6 +314,23 @@ func (s *stage) sweep(t *testing.T, c testCase) []string {
 		}
 	}
 	return faults
+}
+
+// atMost checks the bounds of a case that hold however often it was killed.
+func atMost(p *played, e expectation, where string) []string {
+	f := &faultList{}
+	for tool, most := range e.EffectsMax {
+		if p.world.effects[tool] > most {
+			f.add("%s%d effects of %s, want at most %d", where, p.world.effects[tool], tool, most)
+		}
+	}
+	if e.RequestsMax != nil && len(p.world.requests) > *e.RequestsMax {
+		f.add("%s%d requests, want at most %d", where, len(p.world.requests), *e.RequestsMax)
+	}
+	if e.FinalOutput != nil && p.last().Output != *e.FinalOutput {
+		f.add("%sfinal output %q, want %q", where, p.last().Output, *e.FinalOutput)
+	}
+	return f.list
 }
 
 // step is the sample's, or 1 where there is time.

@@ -297,10 +297,9 @@ func (c caseTool) result(call agents.Call) (agents.Result, error) {
 		var args map[string]any
 		_ = json.Unmarshal(call.Args, &args) // checked by the runner
 		return agents.Result{Output: fmt.Sprint(args[b.ReturnArg])}, nil
-	case b.Return != nil:
-		return agents.Result{Output: *b.Return}, nil
+	default:
+		return agents.Result{Output: asText(b.Return)}, nil
 	}
-	return agents.Result{}, nil
 }
 
 // model makes the real client, on the case's endpoint.
@@ -405,6 +404,11 @@ func namedFilter(name string) (func([]agents.Item) []agents.Item, error) {
 		keep, err := strconv.Atoi(n)
 		return func(items []agents.Item) []agents.Item { return items[max(len(items)-keep, 0):] }, err
 	}
+	if name == "remove_all_tools" {
+		return func(items []agents.Item) []agents.Item {
+			return slices.DeleteFunc(items, func(item agents.Item) bool { return item.Call != nil })
+		}, nil
+	}
 	return nil, fmt.Errorf("the driver knows no input filter %q", name)
 }
 
@@ -425,11 +429,16 @@ func (c testCase) config() runner.RunConfig {
 		"max_turns": agents.CodeLimitTurns, "model_refusal": agents.CodeModelRefusal, "invalid_output": agents.CodeInvalidOutput,
 	}
 	for name, value := range c.ErrorHandlers {
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		config.Fallbacks[codes[name]] = text
+		config.Fallbacks[codes[name]] = asText(value)
 	}
 	return config
+}
+
+// asText is a JSON string's text, and other JSON as it is.
+func asText(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	return text
 }

@@ -415,7 +415,7 @@ func (s *State) applyHandoff(record Record, run *RunState, p handoffCommitted) e
 	if err != nil {
 		return err
 	}
-	call.Outcome, call.outcomeSeq, call.outcomeTime = &ToolOutcome{CallKey: p.Call, Output: p.Output}, record.Seq, record.Time
+	call.Outcome, call.outcomeSeq, call.outcomeTime = &ToolOutcome{CallKey: p.Call, Output: p.Output, Effect: EffectDone}, record.Seq, record.Time
 	run.Pending.note, run.Pending.noteSeq, run.Pending.noteTime = &p, record.Seq, record.Time
 	run.toolUsed[call.Agent] = true
 	run.toolUsed[p.To] = false

@@ -16,7 +16,7 @@ func (f FileDiff) checkKind(src []byte) error {
 	case bytes.IndexByte(src, 0) >= 0:
 		return refuse(Binary, "The file is binary (it contains NUL bytes); only text files can be patched.")
 	case f.Created && src != nil:
-		return refuse(Exists, "The diff creates the file, but it exists. Read it, then send a diff against what it says.")
+		return explainExists(src)
 	case src == nil && !f.createsWithoutSaying():
 		return refuse(Missing, "The file does not exist, and the diff has lines that it should contain. Check the path with list_files; to create the file, send added lines only.")
 	}
@@ -91,7 +91,7 @@ func applyHunks(src []byte, hunks []hunk, endMissing bool) (Result, error) {
 	}
 	text := s.splice(edits)
 	if bytes.Equal(text, src) && src != nil {
-		return Result{}, refuse(NoChange, "Applying the diff would leave the file exactly as it is: its added lines equal its removed ones, or it has none.")
+		return Result{}, s.explainNoChange(set)
 	}
 	if len(text) > MaxFile {
 		return Result{}, refuse(TooLarge, fmt.Sprintf("The file would grow to %d bytes; at most %d are written.", len(text), MaxFile))

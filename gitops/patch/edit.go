@@ -157,19 +157,16 @@ func (s *source) explainCount(offsets []int, expect int) *Error {
 	var b strings.Builder
 	b.WriteString(nothingChanged)
 	fmt.Fprintf(&b, "The old text is in the file %d times, and %d was expected. Give more of the lines around the right one as old, or say replace_all if every one is meant. The places:\n", len(offsets), expect)
-	e := &Error{Code: Ambiguous}
-	each := max(1, (maxErrorLines-4)/len(offsets)-1)
+	starts := make([]int, len(offsets))
 	at := 0
 	for i, offset := range offsets {
 		for at+1 < len(s.lines) && s.offsets[at+1] <= offset {
 			at++
 		}
-		if i == 0 {
-			e.Line = at + 1
-		}
-		fmt.Fprintf(&b, "at line %d%s:\n", at+1, s.enclosing(at))
-		s.show(&b, at-each/2, at+each-1-each/2)
+		starts[i] = at
 	}
+	s.showPlaces(&b, starts, starts)
+	e := &Error{Code: Ambiguous, Line: starts[0] + 1}
 	e.Text = limitLines(b.String())
 	return e
 }

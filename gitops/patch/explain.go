@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -16,9 +17,13 @@ func (s *source) explain(set placements, failing int) *Error {
 	case Ambiguous:
 		s.explainAmbiguous(&b, e, f)
 	case AlreadyApplied:
-		b.WriteString("Its new text is in the file already and its old text is not: it seems to have been applied before. Leave it out, or read the file again.\n")
+		s.explainApplied(&b, e, f)
 	case Truncated:
-		s.explainTruncated(&b, f)
+		s.explainTruncated(&b, e, f)
+	case ForgottenPlus:
+		s.explainForgottenPlus(&b, e, f)
+	case GapInRemoved:
+		s.explainGap(&b, e, f)
 	default:
 		s.explainNoMatch(&b, e, f)
 	}
@@ -46,22 +51,83 @@ func (set placements) overview(failing int) string {
 	return text + fmt.Sprintf(". Hunk %d: ", failing+1)
 }
 
-func (s *source) explainTruncated(b *strings.Builder, f finding) {
+func (s *source) explainTruncated(b *strings.Builder, e *Error, f finding) {
 	old, new := f.hunk.counts()
 	fmt.Fprintf(b, "The diff breaks off in its last hunk: the header declares %d old and %d new lines, %d and %d came, and the text ends without a newline. Send the diff again whole, in smaller pieces if it is long.\n",
 		f.hunk.oldCount, f.hunk.newCount, old, new)
+	p := f.places[0]
+	if p.last() < 0 {
+		return
+	}
+	e.Line = p.first() + 1
+	b.WriteString("The file from there on:\n")
+	s.show(b, p.first(), p.last()+20)
 }
+
+func (s *source) explainApplied(b *strings.Builder, e *Error, f finding) {
+	b.WriteString("Its new text is in the file already and its old text is not: it seems to have been applied before. Leave it out")
+	trimmed, _ := f.hunk.trimmed()
+	for level := range 2 {
+		if places := s.places(trimmed.newSide(), level); len(places) > 0 {
+			e.Line = places[0].first() + 1
+			b.WriteString(", or change what is there now:\n")
+			s.show(b, places[0].first()-fullContext, places[0].last()+fullContext)
+			return
+		}
+	}
+	b.WriteString(".\n")
+}
+
+func (s *source) explainForgottenPlus(b *strings.Builder, e *Error, f finding) {
+	hunk, _ := f.hunk.trimmed()
+	i, p, _ := s.forgottenPlus(hunk)
+	e.Line = p.first() + 1
+	fmt.Fprintf(b, "Its line %q is written as context (it starts with a space), but the file does not have it; without it the hunk fits at line %d. Was its + forgotten? Put + in front if it is new, or leave it out. The file there:\n",
+		hunk.lines[i].text, e.Line)
+	s.show(b, p.first()-fullContext, p.last()+fullContext)
+}
+
+func (s *source) explainGap(b *strings.Builder, e *Error, f finding) {
+	hunk, _ := f.hunk.trimmed()
+	first, last, _ := s.gapInRemoved(hunk)
+	e.Line = first + 1
+	fmt.Fprintf(b, "Its removed lines are in the file from line %d to %d, but not together: the file has other lines between them, which the hunk does not show. Remove those too, keep them as context, or use two hunks. The file there:\n", first+1, last+1)
+	s.show(b, first-fullContext, last+fullContext)
+}
+
+// shownPlaces is how many of several places are shown with their lines; of the
+// others the line numbers are named.
+const shownPlaces = 8
 
 func (s *source) explainAmbiguous(b *strings.Builder, e *Error, f finding) {
 	fmt.Fprintf(b, "The old lines of the hunk are in the file at %d places and nothing decides between them. Add context lines that only the right place has, or the line number in @@ -N,… @@. The places:\n", len(f.places))
 	e.Line = f.places[0].first() + 1
-	each := max(4, (maxErrorLines-4)/len(f.places)-1)
-	for _, p := range f.places {
-		first, last := p.first(), p.last()
+	starts := make([]int, len(f.places))
+	lasts := make([]int, len(f.places))
+	for i, p := range f.places {
+		starts[i], lasts[i] = p.first(), p.last()
+	}
+	s.showPlaces(b, starts, lasts)
+}
+
+// showPlaces shows what distinguishes places: the lines around each.
+func (s *source) showPlaces(b *strings.Builder, starts, lasts []int) {
+	shown := min(len(starts), shownPlaces)
+	each := (maxErrorLines-4)/shown - 1
+	for i := range shown {
+		first, last := starts[i], lasts[i]
 		fmt.Fprintf(b, "at line %d%s:\n", first+1, s.enclosing(first))
 		around := max(1, (each-(last-first+1))/2)
 		s.show(b, first-around, min(last+around, first-around+each-1))
 	}
+	if shown == len(starts) {
+		return
+	}
+	var more []string
+	for _, start := range starts[shown:] {
+		more = append(more, strconv.Itoa(start+1))
+	}
+	fmt.Fprintf(b, "and at line %s\n", strings.Join(more, ", "))
 }
 
 // enclosing names the nearest line above that opens a block at the margin.
@@ -98,6 +164,27 @@ func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
 	}
 	b.WriteString("The file there, to copy the context from:\n")
 	s.show(b, start-3, start+len(old)+3)
+}
+
+// headShown is how much of a file is shown that was thought not to exist.
+const headShown = 40
+
+func explainExists(src []byte) *Error {
+	s := newSource(src)
+	var b strings.Builder
+	b.WriteString(nothingChanged)
+	fmt.Fprintf(&b, "The diff creates the file, but it exists with %d lines. Send a diff against what it says:\n", len(s.lines))
+	s.show(&b, 0, headShown-1)
+	return &Error{Code: Exists, Line: 1, Text: limitLines(b.String())}
+}
+
+func (s *source) explainNoChange(set placements) *Error {
+	var b strings.Builder
+	b.WriteString(nothingChanged)
+	b.WriteString("Applying the diff would leave the file exactly as it is: its added lines equal its removed ones, or it has none. The file there:\n")
+	p := set[0].places[0]
+	s.show(&b, p.first(), p.last())
+	return &Error{Code: NoChange, Hunk: 1, Line: p.first() + 1, Text: limitLines(b.String())}
 }
 
 // explainForeign refuses spaces where the file uses tabs, or the reverse.

@@ -30,15 +30,6 @@ var benchDirs = struct {
 	built map[string]string
 }{built: map[string]string{}}
 
-// TestMain removes the repositories that benchmarks share.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if benchDirs.root != "" {
-		_ = os.RemoveAll(benchDirs.root)
-	}
-	os.Exit(code)
-}
-
 // generate returns a bare repository with that many files, built once a run.
 func (r benchRepo) generate(b *testing.B) string {
 	b.Helper()

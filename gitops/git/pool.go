@@ -136,6 +136,7 @@ func (p *Pool) makeReady(ctx context.Context, repo *Repository, w *Workspace, co
 		if err == nil {
 			return w, nil
 		}
+		p.cache.log.WarnContext(ctx, "a pooled tree could not be advanced and is made anew", "commit", commit, "error", err)
 		if err := errors.Join(ctx.Err(), w.Remove()); err != nil {
 			return nil, err
 		}
@@ -162,7 +163,8 @@ func (p *Pool) Take(ctx context.Context, remote Remote, commit, dir string) (*Wo
 	if w == nil {
 		return repo.Checkout(ctx, commit, dir)
 	}
-	if err := w.advance(ctx, commit); err == nil {
+	err = w.advance(ctx, commit)
+	if err == nil {
 		if err = w.move(dir); err == nil {
 			return w, nil
 		}
@@ -171,6 +173,7 @@ func (p *Pool) Take(ctx context.Context, remote Remote, commit, dir string) (*Wo
 			return nil, err
 		}
 	}
+	p.cache.log.WarnContext(ctx, "a pooled tree could not be handed out", "commit", commit, "error", err)
 	if err := errors.Join(ctx.Err(), w.Remove()); err != nil {
 		return nil, ioError(err, "a pooled workspace cannot be removed")
 	}
@@ -187,7 +190,11 @@ func (w *Workspace) move(dir string) error {
 		return err
 	}
 	for _, half := range []string{"tree", "meta"} {
-		if err := os.Rename(filepath.Join(w.dir, half), filepath.Join(dir, half)); err != nil {
+		to := filepath.Join(dir, half)
+		if err := os.Remove(to); err != nil {
+			return ioError(err, "the workspace cannot be moved")
+		}
+		if err := os.Rename(filepath.Join(w.dir, half), to); err != nil {
 			return ioError(err, "the workspace cannot be moved")
 		}
 	}

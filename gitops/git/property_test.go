@@ -1,6 +1,7 @@
 package git
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,21 @@ import (
 
 	"pgregory.net/rapid"
 )
+
+// TestMain samples the property tests, which start git many times, unless
+// CI=true, and removes the repositories that benchmarks share.
+func TestMain(m *testing.M) {
+	if os.Getenv("CI") != "true" {
+		if err := flag.Set("rapid.checks", "20"); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	if benchDirs.root != "" {
+		_ = os.RemoveAll(benchDirs.root)
+	}
+	os.Exit(code)
+}
 
 // gitTree returns the tree that git itself writes for a directory's files on top
 // of a commit.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
@@ -143,21 +144,35 @@ func (p *pusher) send(ctx context.Context, session transport.ReceivePackSession,
 	if err != nil {
 		return PushResult{}, err
 	}
-	var words bytes.Buffer
 	request := packp.NewReferenceUpdateRequestFromCapabilities(advertised.Capabilities)
 	request.Commands = []*packp.Command{p.command}
 	request.Packfile = io.NopCloser(bytes.NewReader(pack))
-	request.Progress = &words
-	for _, wanted := range []capability.Capability{capability.Sideband64k, capability.Atomic} {
-		if advertised.Capabilities.Supports(wanted) {
-			if err := request.Capabilities.Set(wanted); err != nil {
-				return PushResult{}, failf(CodeTransport, err, "the server's capabilities contradict each other")
-			}
+	banded := advertised.Capabilities.Supports(capability.Sideband64k)
+	if banded {
+		if err := request.Capabilities.Set(capability.Sideband64k); err != nil {
+			return PushResult{}, failf(CodeTransport, err, "the server's capabilities contradict each other")
 		}
 	}
-	report, err := session.ReceivePack(ctx, request)
-	result := PushResult{ServerMessages: messageLines(words.String()), Objects: objects, Bytes: len(pack)}
+	answer := &capture{}
+	report, err := session.ReceivePack(context.WithValue(ctx, captureKey{}, answer), request)
+	result := PushResult{Objects: objects, Bytes: len(pack)}
+	if raw := answer.finish(); banded {
+		result.ServerMessages = sideWords(raw)
+	}
 	return result, p.outcome(ctx, report, err, result.ServerMessages)
+}
+
+// sideWords returns what a server said beside its report, before and after it.
+func sideWords(answer []byte) []string {
+	var words bytes.Buffer
+	bands := sideband.NewDemuxer(sideband.Sideband64k, bytes.NewReader(answer))
+	bands.Progress = &words
+	// An answer that is cut, or ends in the server's error band, has said what
+	// it had to say up to there.
+	if _, err := io.Copy(io.Discard, bands); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		words.WriteString(err.Error())
+	}
+	return messageLines(words.String())
 }
 
 // pack builds the pack: the commit, and what of its tree neither the base nor
@@ -274,12 +289,12 @@ func explain(server string) string {
 		return "a ruleset of the repository forbids it; let the App bypass it or change the rule"
 	case strings.Contains(text, "gh006") || strings.Contains(text, "protected branch"):
 		return "the branch is protected; exclude copilot/* from the protection"
-	case strings.Contains(text, "pre-receive"):
-		return "a pre-receive hook of the server refused it"
 	case strings.Contains(text, "gh009") || strings.Contains(text, "secret"):
 		return "push protection found a secret in it"
 	case strings.Contains(text, "gh001") || strings.Contains(text, "file size limit"):
 		return "it holds a file that is too large for the server"
+	case strings.Contains(text, "pre-receive"):
+		return "a pre-receive hook of the server refused it"
 	}
 	return "see the server's own words"
 }

@@ -118,7 +118,41 @@ func (t limitedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	} else {
 		response.Body = limitedBody{&cappedReader{response.Body, t.limit}, response.Body}
 	}
+	if answer, ok := request.Context().Value(captureKey{}).(*capture); ok {
+		answer.body = response.Body
+		response.Body = limitedBody{io.TeeReader(response.Body, answer), response.Body}
+	}
 	return response, nil
+}
+
+// A capture keeps a copy of an answer. go-git reads the answer to a push only as
+// far as the report, neither the words behind it nor to its end, and does not
+// close it; the connection would be lost.
+type capture struct {
+	body io.ReadCloser
+	kept []byte
+}
+
+type captureKey struct{}
+
+// maxCapture is far more than any report and its words.
+const maxCapture = 1 << 20
+
+// Write keeps what is read, as far as it matters.
+func (c *capture) Write(p []byte) (int, error) {
+	room := max(0, maxCapture-len(c.kept))
+	c.kept = append(c.kept, p[:min(room, len(p))]...)
+	return len(p), nil
+}
+
+// finish reads the answer to its end, closes it and returns it.
+func (c *capture) finish() []byte {
+	if c.body != nil {
+		// What cannot be read any more was not needed for the report.
+		_, _ = io.Copy(c, io.LimitReader(c.body, maxCapture))
+		_ = c.body.Close()
+	}
+	return c.kept
 }
 
 type limitedBody struct {

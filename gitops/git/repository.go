@@ -2,8 +2,10 @@ package git
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
@@ -66,4 +68,25 @@ func (r *Repository) ReadFile(_ context.Context, commit, path string, limit int6
 		return nil, failf(CodeNotFound, nil, "there is no file %q at %s", clip(path, 200), commit[:12])
 	}
 	return readObject(r.objects, state.id, plumbing.BlobObject, limit)
+}
+
+// Files returns the paths of all files and symlinks of a commit, sorted.
+func (r *Repository) Files(_ context.Context, commit string) ([]string, error) {
+	found, err := r.commit(commit)
+	if err != nil {
+		return nil, err
+	}
+	reader := treeReader{from: r.objects, limits: r.limits}
+	manifest, err := reader.read(found.TreeHash, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	manifest.each("", func(path string, f *file) {
+		if f.state.mode != filemode.Submodule {
+			paths = append(paths, path)
+		}
+	})
+	slices.Sort(paths)
+	return paths, nil
 }

@@ -53,9 +53,10 @@ import (
 // last run's outcome.
 //
 // An error means that the run could not be worked on: the lease is lost
-// ([ErrFenced], nothing may be done any more), ctx ended, or the journal
-// cannot be read or written. The run itself is then as open as before and the
-// next Run continues it. Everything that ends a run, limits and failing models
+// ([ErrFenced], nothing may be done any more), ctx ended, the journal cannot
+// be read or written, or (an error with code AGENT_ERROR) the agent to start
+// with does not exist. The run itself is then as open as before and the next
+// Run continues it. Everything that ends a run, limits and failing models
 // included, is an [Outcome] without an error.
 //
 // When ctx ends with a cause whose code is CANCELLED, the run ends as well:
@@ -157,7 +158,7 @@ func (l *loop) open(ctx context.Context) (*RunState, error) {
 func (l *loop) create(ctx context.Context) (*RunState, error) {
 	agent := cmp.Or(l.Start, l.state.ActiveAgent)
 	if _, ok := l.Crew[agent]; !ok {
-		return nil, fmt.Errorf("the crew has no agent %q to start with", agent)
+		return nil, noAgent(agent)
 	}
 	created := runCreated{Agent: agent, Task: l.redact(cmp.Or(l.Input.Task, l.Input.Text)), Variables: l.Variables}
 	if l.state.Boundary == "" {

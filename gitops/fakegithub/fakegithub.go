@@ -82,6 +82,7 @@ type Server struct {
 	listener      net.Listener
 	http          *http.Server
 	serving       sync.WaitGroup
+	forget        func() bool // lets go of Start's context
 
 	limits *limiter
 	faults *faultList
@@ -191,7 +192,7 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 	})
 	s.hooks.start()
-	context.AfterFunc(ctx, func() { _ = s.http.Close() })
+	s.forget = context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	return nil
 }
 
@@ -199,6 +200,7 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) Close() error {
 	var err error
 	if s.http != nil {
+		s.forget()
 		err = s.http.Close()
 	} else {
 		err = s.listener.Close()

@@ -161,6 +161,22 @@ var webhookSchemas = sync.OnceValue(func() *jsonschema.Compiler {
 	return compiler
 })
 
+// webhookNames lists what GitHub describes.
+func webhookNames(t *testing.T) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile("testdata/github-webhooks-openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Webhooks map[string]any `json:"webhooks"`
+	}
+	if err := json.Unmarshal(data, &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.Webhooks
+}
+
 var compiling sync.Mutex // a Compiler is not safe for concurrent use
 
 var seenWebhooks sync.Map

@@ -53,7 +53,12 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 	server, err := New(options)
 	s.ok(err)
 	s.server = server
-	t.Cleanup(func() { s.ok(server.Close()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		s.ok(server.WaitIdle(ctx)) // so that no webhook is cut in the middle
+		s.ok(server.Close())
+	})
 	s.seed()
 	s.ok(server.Start(t.Context()))
 	return s

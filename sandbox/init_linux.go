@@ -114,7 +114,8 @@ func (l *launch) enterWorld() error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	return restrictSyscalls(true)
+	_, err := restrictSyscalls(filter{ownNetwork: true})
+	return err
 }
 
 // runConfined is the life of the process between the supervisor and the
@@ -165,7 +166,11 @@ func (l *launch) confine() error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	return restrictSyscalls(false)
+	listener, err := restrictSyscalls(filter{brokered: l.brokered()})
+	if err != nil || !l.brokered() {
+		return err
+	}
+	return sendListener(listener)
 }
 
 // countThreads counts those of the user's that are not the sandbox's, since the
@@ -208,13 +213,20 @@ func (l *launch) supervise() status {
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
+	sockets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return status{Failed: "make a socket pair: " + err.Error()}
+	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{confineName}, &syscall.ProcAttr{
-		Env: quickStart, Files: []uintptr{0, 1, 2, launchFD, controlFD, statusFD},
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Env:   quickStart,
+		Files: []uintptr{0, 1, 2, launchFD, controlFD, statusFD, uintptr(sockets[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return status{Failed: "start the confined process: " + err.Error()}
 	}
+	_ = unix.Close(sockets[1])
+	go serveBroker(sockets[0], l.Writable)
 	go func() {
 		<-terminated
 		killDescendants()

@@ -50,6 +50,10 @@ type identity struct {
 	Switch bool
 }
 
+// brokered reports whether calls that change a file by name need a broker: where
+// commands are the user whose other files are within reach of a name.
+func (l *launch) brokered() bool { return l.Tier == Restricted && !l.Identity.Switch }
+
 // insideID is the user and group id that commands see in a user namespace.
 const insideID = 1000
 
@@ -58,6 +62,7 @@ const (
 	launchFD = 3 + iota
 	controlFD
 	statusFD
+	brokerFD // of a confined process: where it sends its listener
 )
 
 // The names under which the program recognises that it was started as a

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -29,7 +30,7 @@ var forbidden = []uint32{
 	// Mounts and roots.
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
 	sysOpenTreeAttr, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
-	unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT, unix.SYS_SETNS,
+	unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT, unix.SYS_SETNS, sysFileSetattr,
 	// Files by handle reach beyond mounts; the others watch or account.
 	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK,
 	unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_ACCT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_LOOKUP_DCOOKIE,
@@ -55,6 +56,13 @@ var missing = []uint32{
 const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 
+// fsSetAttributes is FS_IOC_FSSETXATTR of linux/fs.h. Like FS_IOC_SETFLAGS it
+// changes a file that is only open for reading.
+const fsSetAttributes = 0x401c5820
+
+// sysFileSetattr does the same by name (Linux 6.17).
+const sysFileSetattr = 469
+
 // Offsets in struct seccomp_data. Arguments are 64 bits wide; both
 // architectures are little-endian.
 const (
@@ -71,9 +79,17 @@ func refuse(errno unix.Errno) bpf.Instruction {
 
 var allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// seccompProgram returns the filter. ownNetwork says that sockets end in a
-// network namespace of the sandbox's own.
-func seccompProgram(ownNetwork bool) []bpf.Instruction {
+// A filter says which variant of the filter a tier needs.
+type filter struct {
+	// ownNetwork says that sockets end in a network namespace of the
+	// sandbox's own.
+	ownNetwork bool
+	// brokered says that a supervisor answers the calls of brokeredCalls.
+	brokered bool
+}
+
+// program returns the filter's instructions.
+func (f filter) program() []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
@@ -91,12 +107,12 @@ func seccompProgram(ownNetwork bool) []bpf.Instruction {
 	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		program = append(program, when(number, refuseFlags(0, namespaceFlags)...)...)
 	}
-	program = append(program, when(unix.SYS_IOCTL, refuseValues(1, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD)...)...)
+	program = append(program, when(unix.SYS_IOCTL, refuseValues(1, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.FS_IOC_SETFLAGS, fsSetAttributes)...)...)
 	// Limits of other processes, pid 1 among them.
 	program = append(program, when(unix.SYS_PRLIMIT64, onlyValues(0, unix.EPERM, 0)...)...)
-	program = append(program, when(unix.SYS_SOCKET, socketRules(ownNetwork)...)...)
+	program = append(program, when(unix.SYS_SOCKET, socketRules(f.ownNetwork)...)...)
 	program = append(program, when(unix.SYS_SOCKETPAIR, onlyValues(0, unix.EAFNOSUPPORT, unix.AF_UNIX)...)...)
-	if !ownNetwork {
+	if !f.ownNetwork {
 		// Without an ipc namespace they are those of the user.
 		for _, number := range []uint32{unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN} {
 			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.EPERM))
@@ -106,7 +122,22 @@ func seccompProgram(ownNetwork bool) []bpf.Instruction {
 	// them. PostgreSQL needs a little.
 	program = append(program, when(unix.SYS_SHMGET, atMost(1, largestSegment)...)...)
 	program = append(program, when(unix.SYS_SEMGET, atMost(1, largestSet)...)...)
+	if f.brokered {
+		program = append(program, brokerRules()...)
+	}
 	return append(program, allow)
+}
+
+// brokerRules stop the calls that a supervisor answers.
+func brokerRules() []bpf.Instruction {
+	var rules []bpf.Instruction
+	for _, call := range append(brokeredCalls, brokeredHere...) {
+		rules = append(rules, when(call.number, bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF})...)
+	}
+	for _, number := range append(withoutBroker, withoutBrokerHere...) {
+		rules = append(rules, when(number, refuse(unix.EOPNOTSUPP))...)
+	}
+	return rules
 }
 
 // when runs body, which must return, for one call. The number is in the
@@ -195,25 +226,40 @@ func socketRules(ownNetwork bool) []bpf.Instruction {
 }
 
 // restrictSyscalls installs the filter on every thread of the process.
-// no_new_privs must be set.
-func restrictSyscalls(ownNetwork bool) error {
-	raw, err := bpf.Assemble(seccompProgram(ownNetwork))
+// no_new_privs must be set. For a brokered filter it returns the descriptor on
+// which the broker hears of calls, otherwise -1.
+func restrictSyscalls(f filter) (listener int, err error) {
+	raw, err := bpf.Assemble(f.program())
 	if err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+		return -1, fmt.Errorf("seccomp: %w", err)
 	}
-	filter := make([]unix.SockFilter, len(raw))
+	instructions := make([]unix.SockFilter, len(raw))
 	for i, ins := range raw {
-		filter[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
+		instructions[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
 	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	runtime.KeepAlive(filter)
+	program := &unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	if !f.brokered {
+		thread, err := installFilter(program, unix.SECCOMP_FILTER_FLAG_TSYNC)
+		if err == nil && thread != 0 {
+			err = fmt.Errorf("seccomp: thread %d has a filter of its own", thread)
+		}
+		return -1, err
+	}
+	const flags = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	// Without the last flag, which came with Linux 5.19, a signal to the
+	// caller starts a call over again.
+	listener, err = installFilter(program, flags|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if errors.Is(err, unix.EINVAL) {
+		listener, err = installFilter(program, flags)
+	}
+	return listener, err
+}
+
+func installFilter(program *unix.SockFprog, flags uintptr) (int, error) {
+	result, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(program)))
+	runtime.KeepAlive(program)
 	if errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
+		return -1, fmt.Errorf("seccomp: %w", errno)
 	}
-	if thread != 0 {
-		return fmt.Errorf("seccomp: thread %d has a filter of its own", thread)
-	}
-	return nil
+	return int(result), nil
 }

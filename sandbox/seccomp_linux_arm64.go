@@ -9,3 +9,9 @@ const (
 
 // forbiddenHere are the calls that only this architecture has.
 var forbiddenHere []uint32
+
+// This architecture has none of the elder calls.
+var (
+	brokeredHere      []brokered
+	withoutBrokerHere []uint32
+)

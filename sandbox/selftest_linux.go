@@ -26,6 +26,7 @@ func (t *selfTest) run(tier Tier) []string {
 	}
 	_, err := os.ReadFile(t.Canary)
 	expect("a file of the host could be read", err != nil)
+	expect("the mode of a host file could be changed", os.Chmod(t.Canary, 0o600) != nil)
 	expect("a user namespace could be made", unix.Unshare(unix.CLONE_NEWUSER) == unix.EPERM)
 	expect("a vsock socket could be made", socketRefused(unix.AF_VSOCK, unix.SOCK_STREAM))
 	expect("a raw socket could be made", socketRefused(unix.AF_INET, unix.SOCK_RAW))
@@ -59,7 +60,7 @@ func keyctlRefused() bool {
 	return err == unix.EPERM
 }
 
-// text for a tier that was built but did not hold.
+// notHeld is the error for a tier that could be built but does not isolate.
 func notHeld(escaped []string) error {
 	return fmt.Errorf("it was built and did not hold: %v", escaped)
 }

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package sandbox
 
 import (
@@ -99,6 +101,22 @@ func TestMoveAndLinkAcrossDirectories(t *testing.T) {
 		r.works(`mkdir a b && echo 1 > a/x && mv a/x b/x && ln b/x a/y && ln -s ../b/x a/z && mv a c && cat c/y c/z && rm -r b c`)
 		if r.tier != None {
 			r.works(`cd "$TMPDIR" && mkdir a b && echo 1 > a/x && mv a/x b/x && ln b/x a/y`)
+		}
+	})
+}
+
+func TestModesAndTimesCanBeChanged(t *testing.T) {
+	inEveryTier(t, func(t *testing.T, r *room) {
+		r.works(`set -e
+			echo 'echo ran' > script; chmod 700 script; ./script
+			touch -d 2001-02-03T04:05:06Z script; cp -p script copy; test "$(stat -c '%a %Y' copy)" = "700 981173106"
+			ln -s script link; touch -h -d 2002-02-03T04:05:06Z link; test "$(stat -c %Y link)" = 1012709106; test "$(stat -c %Y script)" = 981173106
+			chmod u=rw link; test "$(stat -c %a script)" = 600
+			install -m 755 script installed; mkdir tree; cp -a script tree/; tar cf t.tar tree; rm -r tree; tar xpf t.tar; test "$(stat -c '%a %Y' tree/script)" = "600 981173106"
+			chown "$(id -u):$(id -g)" script; touch script; mkdir -m 750 dir; chmod -R u+rwX,go-rwx .
+			! chmod 600 missing 2>/dev/null`)
+		if r.tier != None {
+			r.works(`touch "$TMPDIR/x" && chmod 600 "$TMPDIR/x" && chmod 755 "$HOME"`)
 		}
 	})
 }

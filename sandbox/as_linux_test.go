@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package sandbox
 
 import (
@@ -10,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -35,7 +36,7 @@ const nobody = 65534
 
 // theStory are the tests that are repeated under other circumstances.
 func theStory() string {
-	story := "^(TestFilesOfTheHost.*|TestMoveAndLink.*|TestExitCodes.*|TestPaths.*|TestAttacksAreRefused|TestTheEnvironment.*|" +
+	story := "^(TestFilesOfTheHost.*|TestMoveAndLink.*|TestModes.*|TestExitCodes.*|TestPaths.*|TestAttacksAreRefused|TestTheEnvironment.*|" +
 		"TestSetuid.*|TestNothingOutlives.*|TestCancel.*|TestTheHost.*|TestTheTierIsTheOneExpected"
 	if os.Getenv("CI") == "true" {
 		story += "|TestGoBuildsAndTests"
@@ -202,14 +203,10 @@ func containerFilter() error {
 	if err != nil {
 		return err
 	}
-	filter := make([]unix.SockFilter, len(raw))
+	instructions := make([]unix.SockFilter, len(raw))
 	for i, ins := range raw {
-		filter[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
+		instructions[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
-		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	_, err = installFilter(&unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}, 0)
+	return err
 }

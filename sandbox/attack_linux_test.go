@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package sandbox
 
 import (
@@ -46,6 +48,7 @@ var (
 	notAllowed = errnos{unix.EPERM}
 	absent     = errnos{unix.ENOSYS}
 	readOnly   = errnos{unix.EROFS}
+	metadata   = errnos{unix.EACCES, unix.EPERM}
 )
 
 // attacks is the table of what is tried. The test and the attacking program
@@ -65,7 +68,7 @@ var attacks = []attack{
 	{"through /proc/1/root", readFile(func(a arena) string { return "/proc/1/root" + a.Canary }), denied, denied},
 	{"through /proc/1/cwd", readFile(func(a arena) string { return "/proc/1/cwd" + a.Canary }), denied, denied},
 	{"through the working directory", readFile(func(a arena) string { return "../../../../../../../../.." + a.Canary }), hidden, denied},
-	{"through a symbolic link", throughLink, hidden, denied},
+	{"through a symbolic link", linked(func(link string) error { _, err := os.ReadFile(link); return err }), hidden, denied},
 	{"read the kernel's keys", func(arena) error { return nonEmpty("/proc/keys") }, errnos{unix.ENODATA}, denied},
 	{"read the kernel's symbols", func(arena) error { return nonEmpty("/proc/kallsyms") }, errnos{unix.ENODATA}, denied},
 	{"use an inherited descriptor", inheritedDescriptor, errnos{unix.EBADF}, errnos{unix.EBADF}},
@@ -74,7 +77,16 @@ var attacks = []attack{
 	{"write to /usr", writePath("/usr/bin/planted"), readOnly, errnos{unix.EACCES}},
 	{"write to the root", writePath("/planted"), readOnly, errnos{unix.EACCES}},
 	{"write to /etc", writePath("/etc/planted"), readOnly, errnos{unix.EACCES}},
-	{"change a mode in /usr", func(arena) error { return os.Chmod("/usr/bin/env", 0o777) }, readOnly, notAllowed},
+	{"change a mode in /usr", func(arena) error { return os.Chmod("/usr/bin/env", 0o777) }, readOnly, metadata},
+	{"change a mode of the bot's", func(a arena) error { return os.Chmod(a.Canary, 0o666) }, hidden, metadata},
+	{"change a mode through a symbolic link", linked(func(link string) error { return os.Chmod(link, 0o666) }), hidden, metadata},
+	{"change a mode through a descriptor", func(a arena) error { return os.Chmod("/proc/self/root"+a.Canary, 0o666) }, hidden, errnos{unix.EACCES, unix.EPERM, unix.ELOOP}},
+	{"change a mode from the working directory", func(a arena) error { return unix.Fchmodat(unix.AT_FDCWD, "../../../../../../../.."+a.Canary, 0o666, 0) }, hidden, metadata},
+	{"change an owner of the bot's", func(a arena) error { return os.Chown(a.Canary, os.Getuid(), os.Getgid()) }, hidden, metadata},
+	{"change times of the bot's", func(a arena) error { return os.Chtimes(a.Canary, time.Unix(0, 0), time.Unix(0, 0)) }, hidden, metadata},
+	{"change times through a symbolic link", linked(func(link string) error { return unix.UtimesNano(link, make([]unix.Timespec, 2)) }), hidden, metadata},
+	{"change attributes of the bot's", func(a arena) error { return unix.Setxattr(a.Canary, "user.x", []byte("x"), 0) }, hidden, errnos{unix.EACCES, unix.EPERM, unix.EOPNOTSUPP}},
+	{"change a mode of a file that is open for reading", func(arena) error { return chmodOpen("/usr/bin/env") }, readOnly, errnos{unix.EPERM, unix.EACCES}},
 	{"poison a read-only mount", func(a arena) error { return openFor(a.Attack, unix.O_WRONLY) }, errnos{unix.EROFS, unix.ETXTBSY, unix.EACCES}, errnos{unix.EACCES, unix.ETXTBSY}},
 	{"link a system file into the workspace", linkSystemFile, errnos{unix.EXDEV}, errnos{unix.EXDEV, unix.EPERM, unix.EACCES}},
 	{"move the workspace away", func(a arena) error { return os.Rename(a.Workspace, a.Workspace+"2") }, errnos{unix.EBUSY, unix.EROFS}, errnos{unix.EACCES, unix.EXDEV, unix.EPERM}},
@@ -168,14 +180,25 @@ func nonEmpty(path string) error {
 	return err
 }
 
-func throughLink(a arena) error {
-	link := filepath.Join(a.Workspace, "link")
-	if err := os.Symlink(a.Canary, link); err != nil {
-		return nil
+// linked tries something on a symbolic link to the bot's file.
+func linked(try func(link string) error) func(arena) error {
+	return func(a arena) error {
+		link := filepath.Join(a.Workspace, "link")
+		if err := os.Symlink(a.Canary, link); err != nil {
+			return nil
+		}
+		defer os.Remove(link)
+		return try(link)
 	}
-	defer os.Remove(link)
-	_, err := os.ReadFile(link)
-	return err
+}
+
+func chmodOpen(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return file.Chmod(0o777)
 }
 
 func linkSystemFile(a arena) error {

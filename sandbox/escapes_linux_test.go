@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package sandbox
 
 import (
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +29,9 @@ func TestAttacksAreRefused(t *testing.T) {
 			var got map[string]syscall.Errno
 			if err := json.Unmarshal([]byte(result.Output), &got); err != nil {
 				t.Fatalf("%+v", result)
+			}
+			if info, err := os.Stat(a.Canary); err != nil || info.Mode().Perm() != 0o644 || time.Since(info.ModTime()) > time.Hour {
+				t.Errorf("the bot's file was changed: %v, %v", info, err)
 			}
 			for _, attack := range attacks {
 				want := attack.shared

@@ -40,6 +40,9 @@ func (r *Router) comment(ctx context.Context, command store.Command, repository 
 	if refusal != nil {
 		return r.once(ctx, *refusal)
 	}
+	if exceeded := r.limits.allowed(r.now(), command); exceeded != "" {
+		return r.limited(ctx, command, exceeded)
+	}
 	lane, err := r.lane(ctx, command, detail, repository)
 	if err != nil {
 		r.showSeen(ctx, command)

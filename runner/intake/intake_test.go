@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"handoff/gitops/github"
-	"handoff/runner/approval"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 	"handoff/runner/store/storetest"
@@ -246,40 +244,6 @@ func TestAnArchivedRepositoryIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Whoever sends commands without end is told once and then not heard, and
-// GitHub is not asked about the rest.
-func TestAFloodGetsOneNotice(t *testing.T) {
-	w := newWorld(t)
-	for range 60 {
-		w.says(mona, "task", "again")
-	}
-	w.route()
-	w.mustSay("@mona", "Wait a minute")
-	w.mu.Lock()
-	asked := len(w.calls)
-	w.mu.Unlock()
-	if asked > 2*personBurst {
-		t.Errorf("GitHub was asked %d times", asked)
-	}
-	// Others are heard, and so is the person after a while.
-	other := w.says(owner, "status", "")
-	w.route()
-	w.mustBecome(other, store.CommandRouted)
-	w.pass(time.Minute)
-	later := w.says(mona, "stop", "")
-	w.route()
-	w.mustBecome(later, store.CommandRouted)
-}
-
-func TestAFloodingStrangerIsAnsweredOnce(t *testing.T) {
-	w := newWorld(t)
-	for range 40 {
-		w.says(hubot, "task", "again")
-	}
-	w.route()
-	w.mustSay("**write**")
-}
-
 func TestStop(t *testing.T) {
 	w := newWorld(t)
 	w.says(mona, "task", "add a login")
@@ -296,106 +260,6 @@ func TestStop(t *testing.T) {
 	w.says(owner, "stop", "")
 	w.route()
 	w.mustSay("nothing to stop")
-}
-
-func TestDecisionsArePassedOn(t *testing.T) {
-	w := newWorld(t)
-	yes := w.says(mona, "approve", "`3fa9c1d2`")
-	no := w.says(owner, "reject", "3fa9c1d2 the tests are missing")
-	w.route()
-	w.mustBecome(yes, store.CommandRouted)
-	w.mustBecome(no, store.CommandRouted)
-	want := []string{"comment true 3fa9c1d2 by 42 on #12: ", "comment false 3fa9c1d2 by 45 on #12: the tests are missing"}
-	if !slices.Equal(w.decided, want) || !w.seen(yes) || len(w.comments()) != 0 {
-		t.Errorf("decisions %q, comments %q", w.decided, w.comments())
-	}
-}
-
-func TestARefusedDecisionIsExplained(t *testing.T) {
-	w := newWorld(t)
-	w.decision = &approval.Refused{Reason: "This request has expired."}
-	command := w.says(mona, "approve", "3fa9c1d2")
-	w.route()
-	w.mustBecome(command, store.CommandRefused)
-	w.mustSay("@mona", "This request has expired.")
-}
-
-func TestADecisionThatIsTooEarlyIsTakenLater(t *testing.T) {
-	w := newWorld(t)
-	w.decision = store.ErrTooEarly
-	command := w.says(mona, "approve", "3fa9c1d2")
-	w.route()
-	w.mustBecome(command, store.CommandNew)
-	if !w.seen(command) {
-		t.Error("the waiting decision is not shown as seen")
-	}
-	w.decision = nil
-	w.pass(store.ApprovalCooldown + time.Second)
-	w.route()
-	w.mustBecome(command, store.CommandRouted)
-}
-
-// The process ends between the decision and the routing: the next node finds
-// the decision made, by the same command, and does not complain.
-func TestACrashAfterTheDecisionIsNotARefusal(t *testing.T) {
-	w := newWorld(t)
-	command := w.says(mona, "approve", "3fa9c1d2")
-	w.store.before = func(store.Routing) error { w.store.before = nil; return errCrash }
-	w.route()
-	w.decision = &approval.Refused{Reason: "This request is approved already; nothing has changed."}
-	w.asked = store.Approval{State: store.ApprovalApproved, DecidedByID: mona.id, DecidedVia: "comment"}
-	w.pass(5 * time.Second)
-	w.route()
-	w.mustBecome(command, store.CommandRouted)
-	if len(w.comments()) != 0 {
-		t.Errorf("comments %q", w.comments())
-	}
-	// A second comment of the same words is told that nothing has changed.
-	w.says(mona, "approve", "3fa9c1d2")
-	w.route()
-	w.mustSay("already")
-}
-
-func (w *world) clicks(who person) store.Command {
-	return w.put(store.Command{Kind: store.CommandCheckAction, ActorID: who.id, ActorLogin: who.login},
-		store.CheckActionDetail{CheckRunID: 321, Identifier: "approve", ExternalID: "approval-1", HeadSHA: "abc", AppID: 4711})
-}
-
-func TestAClickIsPassedOn(t *testing.T) {
-	w := newWorld(t)
-	command := w.clicks(mona)
-	w.route()
-	w.mustBecome(command, store.CommandRouted)
-	if want := []string{"check_run approve of approval-1 on check run 321 by 42"}; !slices.Equal(w.decided, want) {
-		t.Errorf("decisions %q", w.decided)
-	}
-}
-
-func TestARefusedClickIsToldOnceOnTheIssue(t *testing.T) {
-	w := newWorld(t)
-	w.decision = &approval.Refused{Reason: "hubot may not decide here."}
-	w.asked = store.Approval{ID: "approval-1", RepositoryID: repository, Issue: 12, State: store.ApprovalPending}
-	for range 3 {
-		command := w.clicks(hubot)
-		w.route()
-		w.mustBecome(command, store.CommandRefused)
-	}
-	w.mustSay("#12 @hubot", "may not decide")
-}
-
-// A click that names an approval of another repository is told to nobody.
-func TestAClickOnAStrangeCheckRunIsSilent(t *testing.T) {
-	w := newWorld(t)
-	w.decision = &approval.Refused{Reason: "This button belongs to another request."}
-	for _, asked := range []store.Approval{{}, {ID: "x", RepositoryID: 5, Issue: 3}} {
-		w.asked = asked
-		command := w.clicks(mona)
-		w.route()
-		w.mustBecome(command, store.CommandRefused)
-	}
-	if len(w.comments()) != 0 {
-		t.Errorf("comments %q", w.comments())
-	}
 }
 
 func TestStatusHelpAndVerbsThatMakeNoSense(t *testing.T) {
@@ -473,78 +337,6 @@ func TestACommentOnAPullRequestBelongsToItsIssue(t *testing.T) {
 	command := w.says(mona, "task", "add a test", func(c *store.Command, d *store.CommentDetail) { c.Issue, d.IsPullRequest = 13, true })
 	w.route()
 	w.mustBecome(command, store.CommandNew)
-}
-
-func (w *world) notices(detail store.NoticeDetail, change ...func(*store.Command)) store.Command {
-	command := store.Command{Kind: store.CommandNotice, ActorID: hubot.id, ActorLogin: hubot.login}
-	for _, c := range change {
-		c(&command)
-	}
-	return w.put(command, detail)
-}
-
-func TestAChangedPromptIsVoid(t *testing.T) {
-	w := newWorld(t)
-	edited := w.notices(store.NoticeDetail{Event: "issue_comment", Action: "edited", CommentAuthorID: 777}, func(c *store.Command) { c.CommentID, c.Issue = 600, 12 })
-	w.route()
-	w.mustBecome(edited, store.CommandRouted)
-	if want := []string{"600: the prompt was edited by hubot"}; !slices.Equal(w.voided, want) {
-		t.Errorf("voided %q", w.voided)
-	}
-	// The database is away for a moment: the notice is not lost.
-	w.decision = errCrash
-	deleted := w.notices(store.NoticeDetail{Event: "issue_comment", Action: "deleted"}, func(c *store.Command) { c.CommentID, c.Issue = 601, 12 })
-	w.route()
-	w.mustBecome(deleted, store.CommandNew)
-	w.decision = nil
-	w.pass(5 * time.Second)
-	w.route()
-	w.mustBecome(deleted, store.CommandRouted)
-	if len(w.comments()) != 0 {
-		t.Errorf("comments %q", w.comments())
-	}
-}
-
-// When the ground goes, sessions end and say why; a rename is no reason.
-func TestSessionsEndWithWhatTheyStandOn(t *testing.T) {
-	for _, c := range []struct {
-		event, action string
-		ends, forgets bool
-	}{
-		{"issues", "closed", true, false}, {"issues", "locked", true, false}, {"issues", "deleted", true, false}, {"issues", "transferred", true, false},
-		{"repository", "archived", true, true}, {"repository", "transferred", true, true}, {"repository", "deleted", true, true},
-		{"repository", "renamed", false, true},
-		{"installation", "deleted", true, true}, {"installation", "suspend", true, true}, {"installation", "unsuspend", false, true},
-		{"installation_repositories", "removed", true, false},
-		{"pull_request", "closed", false, false},
-	} {
-		t.Run(c.event+" "+c.action, func(t *testing.T) {
-			w := newWorld(t)
-			w.says(mona, "task", "add a login")
-			w.route()
-			detail := store.NoticeDetail{Event: c.event, Action: c.action, Repositories: []int64{repository}, Head: "copilot/12-login"}
-			notice := w.notices(detail, func(command *store.Command) { command.Issue = 12 })
-			w.route()
-			w.mustBecome(notice, store.CommandRouted)
-			s := w.sessions()[0]
-			if s.State.Ended() != c.ends || (c.ends && s.CancelBy == "") {
-				t.Errorf("the session is %s by %q", s.State, s.CancelBy)
-			}
-			if (len(w.forgotten) == 1) != c.forgets {
-				t.Errorf("forgotten: %v", w.forgotten)
-			}
-		})
-	}
-}
-
-func TestAnotherIssueIsNotTouched(t *testing.T) {
-	w := newWorld(t)
-	w.says(mona, "task", "add a login")
-	w.notices(store.NoticeDetail{Event: "issues", Action: "closed"}, func(c *store.Command) { c.Issue = 13 })
-	w.route()
-	if s := w.sessions()[0]; s.State.Ended() {
-		t.Errorf("the session is %s", s.State)
-	}
 }
 
 // What a command quotes reaches the agents in fences that it cannot close.

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,14 @@ const (
 	bucketsKept = 10_000
 )
 
-// bucketName names whose commands are counted: a person within an
-// installation, an issue, or a whole repository.
+// What is counted.
+const (
+	perPerson     = "person"
+	perIssue      = "issue"
+	perRepository = "repository"
+)
+
+// bucketName names whose commands are counted.
 type bucketName struct {
 	kind   string
 	id     int64
@@ -36,23 +43,42 @@ type limiter struct {
 
 func newLimiter() *limiter { return &limiter{buckets: make(map[bucketName]*rate.Limiter)} }
 
-// allow counts a command. A command that is tried again was counted before.
-func (l *limiter) allow(now time.Time, command store.Command) bool {
+// arrived counts a command of anybody, before GitHub is asked anything about
+// it, and returns whose limit it exceeds, "" for none. The person counts
+// first: whoever is over the limit uses up nobody else's. A command that is
+// tried again was counted before.
+func (l *limiter) arrived(now time.Time, command store.Command) (exceeded string) {
 	if command.Attempts > 1 {
-		return true
+		return ""
 	}
+	switch {
+	case !l.take(now, bucketName{perPerson, command.InstallationID, command.ActorID}, personEvery, personBurst):
+		return perPerson
+	case !l.take(now, bucketName{perRepository, command.RepositoryID, 0}, repositoryEvery, repositoryBurst):
+		return perRepository
+	}
+	return ""
+}
+
+// allowed counts a command of somebody who has the role. Strangers do not use
+// up an issue's limit, and nothing stands between a maintainer and a stop or a
+// decision.
+func (l *limiter) allowed(now time.Time, command store.Command) (exceeded string) {
+	switch {
+	case command.Attempts > 1, slices.Contains([]string{"stop", "approve", "reject"}, command.Verb):
+		return ""
+	case !l.take(now, bucketName{perIssue, command.RepositoryID, int64(command.Issue)}, issueEvery, issueBurst):
+		return perIssue
+	}
+	return ""
+}
+
+func (l *limiter) take(now time.Time, name bucketName, every time.Duration, burst int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.buckets) >= bucketsKept {
 		l.dropFull(now)
 	}
-	// The person first: whoever is over the limit uses up nobody else's.
-	return l.take(now, bucketName{"person", command.InstallationID, command.ActorID}, personEvery, personBurst) &&
-		l.take(now, bucketName{"issue", command.RepositoryID, int64(command.Issue)}, issueEvery, issueBurst) &&
-		l.take(now, bucketName{"repository", command.RepositoryID, 0}, repositoryEvery, repositoryBurst)
-}
-
-func (l *limiter) take(now time.Time, name bucketName, every time.Duration, burst int) bool {
 	bucket := l.buckets[name]
 	if bucket == nil {
 		bucket = rate.NewLimiter(rate.Every(every), burst)

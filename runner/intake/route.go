@@ -129,8 +129,8 @@ func (r *Router) decide(ctx context.Context, command store.Command) (store.Routi
 		return r.once(ctx, r.answer(command, store.CommandRefused, "the account is not served here",
 			fmt.Sprintf("intake/owner/%d", command.InstallationID), "owner", answerData{}))
 	}
-	if !r.limits.allow(r.now(), command) {
-		return r.limited(ctx, command)
+	if exceeded := r.limits.arrived(r.now(), command); exceeded != "" {
+		return r.limited(ctx, command, exceeded)
 	}
 	repository := r.repository(command.InstallationID, command.RepositoryID)
 	facts, err := repository.Repository(ctx)
@@ -152,10 +152,11 @@ func (r *Router) decide(ctx context.Context, command store.Command) (store.Routi
 	return r.comment(ctx, command, repository)
 }
 
-// limited refuses a command that is one too many. Whoever was told before that
-// the role is missing is not answered again; others are, once an hour.
-func (r *Router) limited(ctx context.Context, command store.Command) (store.Routing, error) {
-	const outcome = "too many commands"
+// limited refuses a command that is one too many, with one notice an hour for
+// whatever is over its limit. Whoever was told before that the role is missing
+// is not answered again.
+func (r *Router) limited(ctx context.Context, command store.Command, exceeded string) (store.Routing, error) {
+	outcome := "too many commands per " + exceeded
 	_, err := r.store.EffectByKey(ctx, roleKey(command))
 	switch {
 	case err == nil || command.Kind != store.CommandComment:
@@ -163,7 +164,8 @@ func (r *Router) limited(ctx context.Context, command store.Command) (store.Rout
 	case !errors.Is(err, store.ErrNotFound):
 		return store.Routing{}, err
 	}
-	key := fmt.Sprintf("intake/limited/%d/%d/%d/%s", command.RepositoryID, command.Issue, command.ActorID, command.CreatedAt.UTC().Format("2006-01-02T15"))
+	name := map[string]int64{perPerson: command.ActorID, perIssue: int64(command.Issue)}[exceeded]
+	key := fmt.Sprintf("intake/limited/%d/%s/%d/%s", command.RepositoryID, exceeded, name, command.CreatedAt.UTC().Format("2006-01-02T15"))
 	return r.once(ctx, r.answer(command, store.CommandRefused, outcome, key, "limited", answerData{}))
 }
 

@@ -86,7 +86,16 @@ var attacks = []attack{
 	{"change times of the bot's", func(a arena) error { return os.Chtimes(a.Canary, time.Unix(0, 0), time.Unix(0, 0)) }, hidden, metadata},
 	{"change times through a symbolic link", linked(func(link string) error { return unix.UtimesNano(link, make([]unix.Timespec, 2)) }), hidden, metadata},
 	{"change attributes of the bot's", func(a arena) error { return unix.Setxattr(a.Canary, "user.x", []byte("x"), 0) }, hidden, errnos{unix.EACCES, unix.EPERM, unix.EOPNOTSUPP}},
+	{"change a mode of a file that is held", func(a arena) error {
+		fd, err := unix.Open(a.Canary, unix.O_PATH, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), 0o666, 0)
+	}, hidden, metadata},
 	{"change a mode of a file that is open for reading", func(arena) error { return chmodOpen("/usr/bin/env") }, readOnly, errnos{unix.EPERM, unix.EACCES}},
+	{"change a mode by the name of a descriptor", func(arena) error { return chmodByName("/usr/bin/env") }, readOnly, metadata},
 	{"poison a read-only mount", func(a arena) error { return openFor(a.Attack, unix.O_WRONLY) }, errnos{unix.EROFS, unix.ETXTBSY, unix.EACCES}, errnos{unix.EACCES, unix.ETXTBSY}},
 	{"link a system file into the workspace", linkSystemFile, errnos{unix.EXDEV}, errnos{unix.EXDEV, unix.EPERM, unix.EACCES}},
 	{"move the workspace away", func(a arena) error { return os.Rename(a.Workspace, a.Workspace+"2") }, errnos{unix.EBUSY, unix.EROFS}, errnos{unix.EACCES, unix.EXDEV, unix.EPERM}},
@@ -199,6 +208,15 @@ func chmodOpen(path string) error {
 	}
 	defer file.Close()
 	return file.Chmod(0o777)
+}
+
+func chmodByName(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), 0o777, 0)
 }
 
 func linkSystemFile(a arena) error {

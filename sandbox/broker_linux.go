@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -215,6 +217,9 @@ func (c *caller) open(dir int, address uint64, flags int) (int, error) {
 		}
 		return c.base(dir)
 	}
+	if fd, ok := ownDescriptor(path); ok {
+		return c.base(fd)
+	}
 	base, err := c.base(dir)
 	if err != nil {
 		return -1, err
@@ -225,6 +230,18 @@ func (c *caller) open(dir int, address uint64, flags int) (int, error) {
 		how.Flags |= unix.O_NOFOLLOW
 	}
 	return unix.Openat2(base, path, &how)
+}
+
+// ownDescriptor recognises the name by which C libraries change a file that
+// they hold open (fchmodat without following links). "self" would mean the
+// supervisor to the kernel.
+func ownDescriptor(path string) (int, bool) {
+	name, ok := strings.CutPrefix(path, "/proc/self/fd/")
+	if !ok {
+		return 0, false
+	}
+	fd, err := strconv.ParseUint(name, 10, 31)
+	return int(fd), err == nil
 }
 
 // base opens a descriptor of the caller's, or its working directory.

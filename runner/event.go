@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"handoff/agents"
 )
@@ -70,22 +71,39 @@ type Event struct {
 	Turn  int          `json:"turn,omitempty"`
 }
 
+// A Replayer turns records into the events that [Hooks.OnEvent] was told of
+// them, deltas apart. It must be given all records of a journal, in order. The
+// zero value begins with the first. It is not safe for concurrent use.
+type Replayer struct {
+	state State
+}
+
+// Next returns the events of the next record. After an error the Replayer must
+// not be used.
+func (r *Replayer) Next(record Record) ([]Event, error) {
+	payload, err := decodePayload(record)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.state.apply(record, payload); err != nil {
+		return nil, err
+	}
+	return eventsOf(&r.state, record, payload), nil
+}
+
 // Replay returns the events of a journal's records from a seq on. The records
-// must be all of them. It is gapless: what [Hooks.OnEvent] was told of seq n
-// is what Replay gives for it, deltas apart (rule R115).
+// must be all of them. Nothing is left out: whoever has seen the events before
+// seq n and reads those from n on has seen all (rule R115).
 func Replay(records []Record, from int64) ([]Event, error) {
-	state := &State{}
+	var replayer Replayer
 	var events []Event
 	for _, record := range records {
-		payload, err := decodePayload(record)
+		next, err := replayer.Next(record)
 		if err != nil {
 			return nil, err
 		}
-		if err := state.apply(record, payload); err != nil {
-			return nil, err
-		}
 		if record.Seq >= from {
-			events = append(events, eventsOf(state, record, payload)...)
+			events = append(events, next...)
 		}
 	}
 	return events, nil
@@ -183,7 +201,7 @@ func outcomeEvents(state *State, e Event, p ToolOutcome) []Event {
 	if call == nil || call.Outcome == nil || call.outcomeSeq != e.Seq {
 		return nil
 	}
-	e.Kind, e.Text, e.IsError, e.Effect = EventToolOutput, p.Summary, p.IsError, p.Effect
+	e.Kind, e.Text, e.IsError, e.Effect = EventToolOutput, firstLine(p.Summary), p.IsError, p.Effect
 	e.Duration = time.Duration(p.Millis) * time.Millisecond
 	if e.Text == "" {
 		e.Text = firstLine(p.Output)
@@ -207,17 +225,29 @@ func (e *Event) ofUsage(run *RunState) {
 // lineLimit is the longest line that people are shown of an output, in bytes.
 const lineLimit = 160
 
+// firstLine shortens text to a line that is safe to show: what agents and
+// tools write may carry terminal escapes.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return clip(line, lineLimit)
 }
 
-// clip shortens text at a character's border.
+// clip shortens text at a character's border and takes control and other
+// invisible characters out.
 func clip(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text[:min(len(text), 4*limit)])
 	if len(text) <= limit {
 		return text
 	}
-	return text[:headEnd(strings.ReplaceAll(text, "\n", " "), limit)] + "…"
+	return strings.ToValidUTF8(text[:headEnd(text, limit)], "") + "…"
 }
 
 // ShortArguments shows the arguments of a call in a line: its short values, in

@@ -63,7 +63,7 @@ func TestHostileCallsAreAnsweredInWords(t *testing.T) {
 	}
 }
 
-// Files is a workspace that records what was asked of it.
+// files is a workspace that records what was asked of it.
 type files struct {
 	tree   string
 	resets []string
@@ -123,7 +123,7 @@ func TestAHalfDoneWorkspaceCallRunsAgainOnTheLastTree(t *testing.T) {
 	}
 }
 
-// An outbox that performs what it is told, at the moment that Await is called.
+// outbox what it is told, at the moment that Await is called.
 type outbox struct {
 	session  *memorySession
 	records  bool // whether it records outcomes itself
@@ -193,7 +193,7 @@ func TestAfterACrashTheOutboxIsAskedAgain(t *testing.T) {
 	}
 }
 
-// CutOff is an outbox whose process dies.
+// cutOff is an outbox whose process dies.
 type cutOff struct{ session *memorySession }
 
 func (c cutOff) Await(context.Context, string) (agents.Result, string, error) {

@@ -42,8 +42,10 @@ func (g *guarded) putApproval(ctx context.Context, a Approval) error {
 	if err != nil {
 		return err
 	}
-	return g.audit(ctx, AuditEntry{InstallationID: s.InstallationID, RepositoryID: s.RepositoryID, SessionID: s.ID,
-		Actor: "host", Action: "approval.requested", Subject: a.ID, Detail: digestDetail(a)})
+	g.audit(AuditEntry{InstallationID: s.InstallationID, RepositoryID: s.RepositoryID, SessionID: s.ID,
+		Actor: "host", Action: "approval.requested", Subject: a.ID,
+		Detail: detail("kind", a.Kind, "digest", a.Digest, "commit", a.Commit, "target", a.TargetRef)})
+	return nil
 }
 
 // Approval returns the approval with that id, or [ErrNotFound].

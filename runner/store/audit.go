@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,18 +45,19 @@ type AuditHead struct {
 	Hash string
 }
 
-// Audit appends an entry and returns the new head.
-func (s *Store) Audit(ctx context.Context, entry AuditEntry) (AuditHead, error) {
-	err := s.transact(ctx, func(t *tx) error { return t.audit(ctx, entry) })
-	if err != nil {
-		return AuditHead{}, err
-	}
-	return s.AuditHead(ctx)
+// Audit appends an entry.
+func (s *Store) Audit(ctx context.Context, entry AuditEntry) error {
+	return s.transact(ctx, func(t *tx) error {
+		t.audit(entry)
+		return nil
+	})
 }
 
-// audit appends an entry. It locks the log until the transaction ends, so it
-// comes last.
-func (t *tx) audit(ctx context.Context, e AuditEntry) error {
+// writeAudit appends the transaction's entries to the chain.
+func (t *tx) writeAudit(ctx context.Context) error {
+	if len(t.entries) == 0 {
+		return nil
+	}
 	if err := t.lockSched(ctx, "audit"); err != nil {
 		return err
 	}
@@ -63,16 +65,21 @@ func (t *tx) audit(ctx context.Context, e AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	if e.At, err = one(ctx, t.conn, func(row scanner) (now time.Time, err error) {
-		return now, row.Scan(at(&now))
-	}, readClock); err != nil {
+	var now time.Time
+	if err := t.row(ctx, readClock).Scan(at(&now)); err != nil {
 		return err
 	}
-	e.Seq, e.Previous = head.Seq+1, head.Hash
-	e.clean()
-	_, err = t.exec(ctx, insertAudit, e.Seq, e.At, e.InstallationID, e.RepositoryID, e.SessionID, e.Actor, e.ActorID,
-		e.Action, e.Subject, e.Detail, e.Previous, e.sum())
-	return err
+	for _, e := range t.entries {
+		e.Seq, e.At, e.Previous = head.Seq+1, now, head.Hash
+		e.clean()
+		head = AuditHead{Seq: e.Seq, Hash: e.sum()}
+		_, err := t.exec(ctx, insertAudit, e.Seq, e.At, e.InstallationID, e.RepositoryID, e.SessionID, e.Actor, e.ActorID,
+			e.Action, e.Subject, e.Detail, e.Previous, head.Hash)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clean makes the entry what will be read back, so that its hash is of that.
@@ -93,6 +100,15 @@ func (e *AuditEntry) sum() string {
 		fmt.Fprintf(hash, "%d:%s", len(text), text)
 	}
 	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// detail is a small JSON object of names and values for an entry.
+func detail(pairs ...string) json.RawMessage {
+	values := map[string]string{}
+	for pair := range slices.Chunk(pairs, 2) {
+		values[pair[0]] = pair[1]
+	}
+	return json.RawMessage(encode(values))
 }
 
 // AuditHead returns the last entry's number and hash, zero for an empty log.

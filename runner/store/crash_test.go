@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"handoff/agents"
@@ -18,8 +19,12 @@ import (
 	"handoff/runner/store/storetest"
 )
 
-// crashVariable holds the URL of the database in the process that is killed.
-const crashVariable = "HANDOFF_STORE_CRASH"
+// What the process that is killed is told: the URL of its database, and where
+// it kills itself, if it is to do so at a certain point.
+const (
+	crashVariable = "HANDOFF_STORE_CRASH"
+	pointVariable = "HANDOFF_STORE_CRASH_POINT"
+)
 
 // batchSize is how many records the doomed process writes at once.
 const batchSize = 3
@@ -45,6 +50,7 @@ func TestCrashChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println("acquired", lease.Session().Fence)
+	dieAt(s, os.Getenv(pointVariable))
 	for next := lease.Session().NextSeq; ; next += batchSize {
 		batch := runner.Batch{
 			Records:     []runner.Record{intent("c" + strconv.FormatInt(next, 10)), note("b"), note("c")},
@@ -61,12 +67,25 @@ func TestCrashChild(t *testing.T) {
 	}
 }
 
-// doomed starts the process, kills it while it writes and returns its fence and
-// the last batch that it knew to be written.
-func doomed(t *testing.T, url string) (fence, acknowledged int64) {
+// dieAt has the process kill itself when it comes to a point for the third time.
+func dieAt(s *store.Store, point string) {
+	var seen int
+	s.SetHook(func(at string) {
+		if at != point {
+			return
+		}
+		if seen++; seen == 3 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	})
+}
+
+// doomed starts the process, kills it while it writes, or lets it kill itself at
+// a point, and returns its fence and the last batch that it knew to be written.
+func doomed(t *testing.T, url, point string) (fence, acknowledged int64) {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
-	command.Env = append(os.Environ(), crashVariable+"="+url)
+	command.Env = append(os.Environ(), crashVariable+"="+url, pointVariable+"="+point)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
 	if err != nil {
@@ -87,7 +106,7 @@ func doomed(t *testing.T, url string) (fence, acknowledged int64) {
 			fence = value
 		case word == "acknowledged":
 			acknowledged = value
-			if left--; left == 0 {
+			if left--; left == 0 && point == "" {
 				// It goes on writing, so the kill comes at any point of it. What
 				// it still says before it dies counts as well.
 				if err := command.Process.Kill(); err != nil {
@@ -96,15 +115,16 @@ func doomed(t *testing.T, url string) (fence, acknowledged int64) {
 			}
 		}
 	}
-	err = command.Wait()
-	if left := err.Error(); left != "signal: killed" {
+	if err := command.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("the process ended by itself: %v\n%s", err, strings.Join(said, "\n"))
 	}
 	return fence, acknowledged
 }
 
 func TestKilledWhileWriting(t *testing.T) {
-	rounds := 4
+	// At any moment, and at those where the most can go wrong.
+	points := []string{"", "guarded", "committing", "committed"}
+	rounds := len(points)
 	if os.Getenv("CI") == "true" {
 		rounds = 50
 	}
@@ -117,7 +137,7 @@ func TestKilledWhileWriting(t *testing.T) {
 			w.store = w.openWith(options)
 			id := w.session(1)
 			for round := range rounds {
-				fence, acknowledged := doomed(t, url)
+				fence, acknowledged := doomed(t, url, points[round%len(points)])
 				w.equal(fence, round+1)
 				w.wroteWhole(id, acknowledged)
 				w.dies()

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -80,7 +79,7 @@ func (t *tx) decide(ctx context.Context, id string, d Decision) (AuditEntry, err
 		err = t.whyNot(ctx, id, d)
 	}
 	return AuditEntry{Actor: d.By, ActorID: d.ByID, Action: "approval." + string(d.State),
-		Detail: json.RawMessage(encode(map[string]string{"via": d.Via, "reason": d.Reason}))}, err
+		Detail: detail("via", d.Via, "reason", d.Reason)}, err
 }
 
 // whyNot says why a decision changed nothing.
@@ -134,10 +133,8 @@ func (s *Store) changeApproval(ctx context.Context, id string, change func(*tx) 
 		entry.InstallationID, entry.RepositoryID, entry.SessionID = row.InstallationID, row.RepositoryID, row.SessionID
 		entry.Subject = id
 		t.tell(TopicApprovals)
-		if err := t.wake(ctx, row.SessionID); err != nil {
-			return err
-		}
-		return t.audit(ctx, entry)
+		t.audit(entry)
+		return t.wake(ctx, row.SessionID)
 	})
 	return row, err
 }
@@ -160,7 +157,7 @@ func (s *Store) Reopen(ctx context.Context, id, by, reason string) (Approval, er
 	return s.changeApproval(ctx, id, func(t *tx) (AuditEntry, error) {
 		err := onlyOne(t.exec(ctx, reopen, id, reason, ApprovalGrace.Milliseconds()))(ErrAlreadyDecided)
 		return AuditEntry{Actor: by, Action: "approval.reopened",
-			Detail: json.RawMessage(encode(map[string]string{"reason": reason}))}, err
+			Detail: detail("reason", reason)}, err
 	})
 }
 
@@ -211,12 +208,8 @@ func (t *tx) consume(ctx context.Context, id string, expects Consumption) (Appro
 		return row, fmt.Errorf("approval %s: %w", id, t.whyNotConsumed(ctx, row))
 	}
 	t.tell(TopicApprovals)
-	err = t.audit(ctx, AuditEntry{InstallationID: row.InstallationID, RepositoryID: row.RepositoryID,
-		SessionID: row.SessionID, Actor: "host", Action: "approval.consumed", Subject: id,
-		Detail: json.RawMessage(encode(map[string]string{"effect": expects.EffectKey}))})
-	if err != nil {
-		return row, err
-	}
+	t.audit(AuditEntry{InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, SessionID: row.SessionID,
+		Actor: "host", Action: "approval.consumed", Subject: id, Detail: detail("effect", expects.EffectKey)})
 	return one(ctx, t.conn, scanApproval, approvalByID, id)
 }
 
@@ -276,8 +269,9 @@ func (t *tx) supersedeAll(ctx context.Context, sessionID, reason string) (int64,
 		return count, err
 	}
 	t.tell(TopicApprovals)
-	return count, t.audit(ctx, AuditEntry{SessionID: sessionID, Actor: "host", Action: "approval.superseded",
-		Subject: sessionID, Detail: json.RawMessage(encode(map[string]string{"reason": reason}))})
+	t.audit(AuditEntry{SessionID: sessionID, Actor: "host", Action: "approval.superseded", Subject: sessionID,
+		Detail: detail("reason", reason)})
+	return count, nil
 }
 
 // NewRestoreEpoch is called after a backup was restored: pending and unconsumed
@@ -311,10 +305,4 @@ func (s *Store) NewRestoreEpoch(ctx context.Context) (epoch int64, voided int, e
 		voided++
 	}
 	return epoch, voided, nil
-}
-
-// digestDetail names what an approval is about in the audit log.
-func digestDetail(a Approval) json.RawMessage {
-	return json.RawMessage(encode(map[string]string{"kind": a.Kind, "digest": a.Digest, "commit": a.Commit,
-		"target": a.TargetRef}))
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"handoff/runner/store"
 	"handoff/runner/store/storetest"
@@ -226,4 +229,69 @@ func (l lockedWriter) Write(p []byte) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return l.buffer.Write(p)
+}
+
+func TestNothingIsLeftRunningAfterClose(t *testing.T) {
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			url := storetest.URL(t, engine)
+			before := goleak.IgnoreCurrent()
+			s, err := store.Open(t.Context(), url, store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+// hears makes changes until a listener is told of one. A change that comes before
+// the listening connection stands is not heard, so there are several.
+func hears(t *testing.T, changed <-chan struct{}, change func(i int) error) {
+	t.Helper()
+	for i := range 200 {
+		if err := change(i); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatal("nothing was heard")
+}
+
+func TestPostgresTellsOtherProcesses(t *testing.T) {
+	url := storetest.URL(t, storetest.Postgres)
+	changed, stop := storetest.OpenURL(t, url, store.Options{}).Notify(store.TopicSessions)
+	defer stop()
+	other := storetest.OpenURL(t, url, store.Options{})
+	hears(t, changed, func(i int) error {
+		return other.CreateSession(t.Context(), &store.Session{InstallationID: 7, RepositoryID: 1, Issue: i})
+	})
+}
+
+func TestLostListenerComesBack(t *testing.T) {
+	url := storetest.URL(t, storetest.Postgres)
+	changed, stop := storetest.OpenURL(t, url, store.Options{}).Notify(store.TopicOutbox)
+	defer stop()
+	other := storetest.OpenURL(t, url, store.Options{})
+	put := func(i int) error {
+		_, err := other.PutEffect(t.Context(), effect(store.NewID(), "x"))
+		return err
+	}
+	hears(t, changed, put)
+	err := other.Execute(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+		"WHERE query = 'LISTEN handoff' AND pid <> pg_backend_pid()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears(t, changed, put)
 }

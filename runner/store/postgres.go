@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,9 @@ const (
 	postgresConnections = 16
 	// postgresChannel is the channel of NOTIFY; its payloads are topics.
 	postgresChannel = "handoff"
+	// postgresPatience is how long a transaction may stand still. It is shorter
+	// than a node's lease, so that a take-over need not wait.
+	postgresPatience = 10 * time.Second
 	// listenRetry is the pause before a lost listening connection is made anew.
 	listenRetry = time.Second
 )
@@ -53,8 +57,15 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 		return &Error{Code: CodeBadURL, Message: "DATABASE_URL is not a valid Postgres URL; " +
 			"write postgres://user:password@host:5432/database."}
 	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "handoff"
+	for name, value := range map[string]string{
+		"application_name": "handoff",
+		// A node that freezes, or whose machine dies, in the middle of a
+		// transaction would hold its locks for ever.
+		"idle_in_transaction_session_timeout": strconv.FormatInt(postgresPatience.Milliseconds(), 10),
+	} {
+		if config.RuntimeParams[name] == "" {
+			config.RuntimeParams[name] = value
+		}
 	}
 	if s.mode == ModeRead {
 		config.RuntimeParams["default_transaction_read_only"] = "on"

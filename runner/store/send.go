@@ -187,9 +187,10 @@ func (t *tx) endForApproval(ctx context.Context, effect Effect, end EffectEnd) e
 		// the log says that it was not covered at this moment.
 		t.store.logger.Error("an effect was done whose approval no longer stood",
 			"effect", effect.Key, "approval", end.ConsumeApproval, "error", err)
-		return t.audit(ctx, AuditEntry{InstallationID: effect.InstallationID, RepositoryID: effect.RepositoryID,
+		t.audit(AuditEntry{InstallationID: effect.InstallationID, RepositoryID: effect.RepositoryID,
 			SessionID: effect.SessionID, Actor: "host", Action: "approval.missed", Subject: end.ConsumeApproval,
-			Detail: json.RawMessage(encode(map[string]string{"effect": effect.Key}))})
+			Detail: detail("effect", effect.Key)})
+		return nil
 	}
 	return err
 }

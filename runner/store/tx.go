@@ -107,8 +107,13 @@ func (s *Store) reader() conn { return conn{s, s.read} }
 // A tx is a transaction that writes.
 type tx struct {
 	conn
-	topics []Topic
+	topics  []Topic
+	entries []AuditEntry
 }
+
+// audit appends an entry to the audit log when the transaction is about to be
+// committed: the log is locked last and for as short as can be.
+func (t *tx) audit(entry AuditEntry) { t.entries = append(t.entries, entry) }
 
 // tell wakes who waits for the topics, once the transaction is committed.
 func (t *tx) tell(topics ...Topic) {
@@ -152,13 +157,17 @@ func (s *Store) transactOnce(ctx context.Context, work func(*tx) error) error {
 	if err := work(t); err != nil {
 		return err
 	}
+	if err := t.writeAudit(ctx); err != nil {
+		return err
+	}
 	if err := t.notifyOthers(ctx); err != nil {
 		return err
 	}
-	s.at("before commit")
+	s.at("committing")
 	if err := begun.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	s.at("committed")
 	s.hub.tell(t.topics...)
 	return nil
 }

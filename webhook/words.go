@@ -36,26 +36,34 @@ var (
 )
 
 // logLine matches the beginnings of lines that programs print and people
-// paste: stack traces, test output, log lines, shell sessions.
-var logLine = regexp.MustCompile(`^\s*(?:` + strings.Join([]string{
-	`at\s+\S+.*[:(]\S*\d`,
-	`goroutine \d+ \[`,
-	`File ".+", line \d+`,
-	`Traceback \(most recent`,
-	`Exception in thread`,
-	`Caused by:`,
-	`(?:panic|fatal error|runtime error): `,
-	`\S+\.\w{1,5}:\d+(?::\d+)?:? `,
-	`\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d`,
-	`\[?\d\d:\d\d:\d\d[\].,Z ]`,
-	`\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL)\]?[:\s]`,
-	`npm (?:ERR!|error) `,
-	`(?:---|===) (?:FAIL|PASS|RUN|SKIP)`,
+// paste: stack traces, test output, log lines, shell sessions. What a person
+// might write by hand ("main.go:12 should return early") needs the indentation
+// or the punctuation that programs give it.
+var logLine = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`\s+at \S.*\d\)?\s*$`,
+	`\s+\S+\.\w{1,5}:\d+:? `,
+	`\S+\.\w{1,5}:\d+:\d+:? `,
+	`\s*goroutine \d+ \[`,
+	`\s*File ".+", line \d+`,
+	`\s*Traceback \(most recent`,
+	`\s*Exception in thread`,
+	`\s*Caused by: `,
+	`\s*(?:panic|fatal error|runtime error): `,
+	`\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d`,
+	`\s*\[?\d\d:\d\d:\d\d[\].,Z ]`,
+	`\s*\[(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL)\]`,
+	`\s*(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL): `,
+	`\s*npm (?:ERR!|error) `,
+	`\s*(?:---|===) (?:FAIL|PASS|RUN|SKIP)`,
 	`FAIL\t`,
 	`##\[\w+\]`,
-	`Error: .*exit(?:ed)? (?:with )?(?:code|status)`,
+	`\s*Error: .*exit(?:ed)? (?:with )?(?:code|status)`,
 	`[$%] \S`,
 }, "|") + `)`)
+
+// listItem matches the beginning of an item, whose later paragraphs are
+// indented without being code.
+var listItem = regexp.MustCompile(`^ {0,3}(?:[-*+]|\d{1,9}[.)])\s`)
 
 // Split takes a command's text apart. Everything from the first line that
 // looks like a log is data down to the end, because nobody can tell where a
@@ -178,7 +186,7 @@ func block(lines []string, at int) (kind string, end int) {
 		return "quote", quoteEnd(lines, at)
 	case logLine.MatchString(line):
 		return "log", len(lines)
-	case isIndented(line) && strings.TrimSpace(lines[at-1]) == "":
+	case isIndented(line) && strings.TrimSpace(lines[at-1]) == "" && !inList(lines, at):
 		end = at
 		for end < len(lines) && (isIndented(lines[end]) || strings.TrimSpace(lines[end]) == "") {
 			end++
@@ -222,6 +230,16 @@ func quoteEnd(lines []string, at int) int {
 		}
 	}
 	return len(lines)
+}
+
+// inList says whether the text before a line is an item of a list.
+func inList(lines []string, at int) bool {
+	for at--; at >= 0; at-- {
+		if strings.TrimSpace(lines[at]) != "" && !isIndented(lines[at]) {
+			return listItem.MatchString(lines[at])
+		}
+	}
+	return false
 }
 
 func isIndented(line string) bool {

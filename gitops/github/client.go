@@ -11,11 +11,10 @@ import (
 
 // The time that requests may take, repetitions and token included.
 const (
-	// createTimeout bounds a request that creates something. A lease on a
-	// session outlasts it, which is what keeps two nodes from creating twice.
-	createTimeout = 8 * time.Second
-	// editTimeout bounds a change that may be sent again.
-	editTimeout = 15 * time.Second
+	// writeTimeout bounds a request that changes something. A lease on an
+	// effect outlasts it, which is what keeps two nodes from creating twice and
+	// a node that was declared dead from writing over its successor.
+	writeTimeout = 8 * time.Second
 	// readTimeout bounds a read.
 	readTimeout = 30 * time.Second
 )
@@ -52,13 +51,10 @@ const (
 )
 
 func (k kind) timeout() time.Duration {
-	switch k {
-	case kindCreate:
-		return createTimeout
-	case kindEdit:
-		return editTimeout
+	if k == kindRead {
+		return readTimeout
 	}
-	return readTimeout
+	return writeTimeout
 }
 
 // call runs one request about the client's repository. What completes the

@@ -103,9 +103,9 @@ func (a *alignment) compare() {
 	a.ids = make([]int32, len(a.old))
 	a.slips = make([]map[int32]int, len(a.old))
 	texts := make([]string, len(form.counts))
-	sets := make([]uint64, len(form.counts))
+	sets := make([]letters, len(form.counts))
 	for text, id := range form.byText {
-		texts[id], sets[id] = text, letterSet(text)
+		texts[id], sets[id] = text, lettersOf(text)
 	}
 	for i, l := range a.old {
 		mapped, ok := a.indent.apply(l.text)
@@ -115,12 +115,12 @@ func (a *alignment) compare() {
 		a.ids[i] = form.id(mapped, indented)
 		text := normal(mapped, indented)
 		allowed := min(maxSlips, len(strings.TrimSpace(text))/4)
-		if l.op != keep || allowed == 0 {
-			continue
+		if a.ids[i] >= 0 || l.op != keep || allowed == 0 {
+			continue // a line that the file has is no slip of another
 		}
-		set := letterSet(text)
+		set := lettersOf(text)
 		for id, other := range texts {
-			if int32(id) == a.ids[i] || !mayResemble(text, other, set, sets[id], allowed) {
+			if !mayResemble(text, other, set, sets[id], allowed) {
 				continue
 			}
 			if edits := distance(text, other, allowed); edits <= allowed {

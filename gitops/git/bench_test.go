@@ -158,6 +158,39 @@ func BenchmarkWorkspace(b *testing.B) {
 	})
 }
 
+func BenchmarkPool(b *testing.B) {
+	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
+		server := serve(b)
+		cli(b, bare, "push", "-q", server.bare, "main")
+		cache := newCache(b, Limits{})
+		commit, err := cache.Fetch(b.Context(), server.remote(), "main")
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir := b.TempDir()
+		pool, err := cache.NewPool(PoolOptions{Dir: filepath.Join(dir, "pool")})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for n := 0; b.Loop(); n++ {
+			b.StopTimer()
+			if err := pool.Prepare(b.Context(), server.remote(), commit); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			w, err := pool.Take(b.Context(), server.remote(), commit, filepath.Join(dir, strconv.Itoa(n)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			if err := w.Remove(); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	})
+}
+
 func BenchmarkScan(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		dir := b.TempDir()

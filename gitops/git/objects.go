@@ -75,7 +75,8 @@ const (
 // objectStore reads the objects of one or more object directories: packs
 // through one shared index each, then loose files. Memory is bounded by the
 // indexes (about 28 bytes an object), maxReaders caches, and the objects that
-// are being read.
+// are being read; an object is inflated before its size is looked at, as go-git
+// does when it takes a pack in (GitHub accepts none above 100 MB).
 type objectStore struct {
 	dirs    []string
 	maxSize int64
@@ -124,14 +125,13 @@ func (s *objectStore) get(id plumbing.Hash) (plumbing.EncodedObject, error) {
 
 func (s *objectStore) find(packs []*pack, id plumbing.Hash) (plumbing.EncodedObject, error) {
 	for _, one := range packs {
-		offset, err := one.index.FindOffset(id)
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			continue
-		}
+		there, err := one.index.Contains(id)
 		if err != nil {
 			return nil, failf(CodeCorrupt, err, "the index of a pack is damaged")
 		}
-		return s.fromPack(one, id, offset)
+		if there {
+			return s.fromPack(one, id)
+		}
 	}
 	for _, dir := range s.dirs {
 		object, err := readLoose(dir, id, s.maxSize)
@@ -142,23 +142,19 @@ func (s *objectStore) find(packs []*pack, id plumbing.Hash) (plumbing.EncodedObj
 	return nil, plumbing.ErrObjectNotFound
 }
 
-func (s *objectStore) fromPack(from *pack, id plumbing.Hash, offset int64) (plumbing.EncodedObject, error) {
+func (s *objectStore) fromPack(from *pack, id plumbing.Hash) (plumbing.EncodedObject, error) {
 	reader := s.borrow()
 	defer s.giveBack(reader)
 	file, err := reader.file(from)
 	if err != nil {
 		return nil, err
 	}
-	size, err := file.GetSizeByOffset(offset)
-	if err != nil {
-		return nil, failf(CodeCorrupt, err, "object %s cannot be read from its pack", id)
-	}
-	if size > s.maxSize {
-		return nil, failf(CodeTooLarge, nil, "object %s has %d bytes, more than the limit of %d", id, size, s.maxSize)
-	}
 	object, err := file.Get(id)
 	if err != nil {
 		return nil, failf(CodeCorrupt, err, "object %s cannot be read from its pack", id)
+	}
+	if object.Size() > s.maxSize {
+		return nil, failf(CodeTooLarge, nil, "object %s has %d bytes, more than the limit of %d", id, object.Size(), s.maxSize)
 	}
 	return object, nil
 }

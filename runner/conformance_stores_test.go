@@ -89,8 +89,3 @@ func TestStoreJournal(t *testing.T) {
 		})
 	}
 }
-
-// playHelper runs a case of a helper instead of a crew.
-func (p *played) playHelper(t *testing.T, c testCase) {
-	t.Skip("helpers are not there yet")
-}

@@ -73,6 +73,10 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 	}
 	suspension.State, suspension.Reason = store.StateAwaitingApproval, "waiting for a maintainer"
 	suspension.WakeAt = earliestExpiry(suspension.Approvals)
+	// Whatever becomes of the question, the work so far is kept.
+	if err := h.keepPatch(ctx); err != nil {
+		return false, err
+	}
 	if err := h.progress.waiting(ctx); err != nil {
 		return false, err
 	}

@@ -18,9 +18,6 @@ func (h *hold) decisions(ctx context.Context) (parked bool, err error) {
 	if h.session.State != store.StateAwaitingApproval {
 		return false, nil
 	}
-	if requested, _, err := h.lease.CancelRequested(ctx); err != nil || requested {
-		return false, err
-	}
 	pending, err := h.pendingCalls(ctx)
 	if err != nil {
 		return false, err

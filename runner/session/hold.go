@@ -32,7 +32,7 @@ type hold struct {
 }
 
 // errStopped is the cause of a hold that somebody asked to stop.
-func errStopped(by string) error {
+func errStopped(by string) *agents.Error {
 	return &agents.Error{Code: agents.CodeCancelled, Message: "The session was stopped by " + by + "."}
 }
 
@@ -126,6 +126,13 @@ func (h *hold) work(ctx context.Context) error {
 			message: "The session could not be worked on in several attempts; the last reason was: " + h.session.Reason,
 			next:    "Comment `/copilot retry` once the cause is gone.",
 		})
+	}
+	requested, by, err := h.lease.CancelRequested(ctx)
+	if err != nil {
+		return err
+	}
+	if requested {
+		return h.finishCancelled(ctx, errStopped(by))
 	}
 	parked, err := h.decisions(ctx)
 	if err == nil && !parked {

@@ -125,10 +125,9 @@ func TestAHalfDoneWorkspaceCallRunsAgainOnTheLastTree(t *testing.T) {
 
 // outbox what it is told, at the moment that Await is called.
 type outbox struct {
-	session  *memorySession
-	records  bool // whether it records outcomes itself
-	awaited  []string
-	requests []agents.EffectRequest
+	session *memorySession
+	records bool // whether it records outcomes itself
+	awaited []string
 }
 
 func (o *outbox) Await(ctx context.Context, key string) (agents.Result, string, error) {

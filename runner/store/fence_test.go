@@ -406,3 +406,26 @@ func TestArtifacts(t *testing.T) {
 		w.fails(err, store.ErrNotFound)
 	})
 }
+
+// TestJournal holds the lease to the contract that it shares with the journals of
+// others.
+func TestJournal(t *testing.T) {
+	inEachWorld(t, func(w *world) {
+		var issue int
+		runner.TestJournal(w.T, func(t *testing.T) (runner.Journal, func(*testing.T) runner.Journal) {
+			issue++
+			id := w.session(issue)
+			take := func() runner.Journal {
+				w.dies()
+				lease := w.acquire(w.node("next"))
+				for lease.Session().ID != id {
+					// Orphans of the tests before.
+					w.finish(lease)
+					lease = w.acquire(w.node("next"))
+				}
+				return lease
+			}
+			return take(), func(*testing.T) runner.Journal { return take() }
+		})
+	})
+}

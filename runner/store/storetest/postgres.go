@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -75,31 +74,27 @@ func run(ctx context.Context, address, statement string) error {
 }
 
 // startServer makes a cluster in a temporary directory and starts it on a
-// Unix socket there. The kernel stops it when this process ends, however it
-// ends; its directory is removed by the next process that starts one.
+// Unix socket there.
 func startServer() (string, error) {
 	programs, err := findPrograms()
 	if err != nil {
 		return "", err
 	}
-	removeOldClusters()
-	directory, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", clusterPrefix, os.Getpid()))
+	directory, err := os.MkdirTemp("", "handoff-postgres-")
 	if err != nil {
 		return "", err
 	}
-	credential, err := serverCredential(directory)
+	attributes, err := serverAttributes(directory)
 	if err != nil {
 		return "", err
 	}
-	data := filepath.Join(directory, "data")
-	initialise := exec.Command(filepath.Join(programs, "initdb"), "--pgdata", data, "--username", superuser,
-		"--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync")
-	initialise.Dir = directory
-	initialise.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	initialise := exec.Command(filepath.Join(programs, "initdb"), "--pgdata", filepath.Join(directory, "data"),
+		"--username", superuser, "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync")
+	initialise.Dir, initialise.SysProcAttr = directory, attributes
 	if output, err := initialise.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("initdb: %w: %s", err, output)
 	}
-	if err := runServer(programs, directory, data, credential); err != nil {
+	if err := runServer(programs, directory, attributes); err != nil {
 		return "", err
 	}
 	address := (&url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres",
@@ -107,34 +102,29 @@ func startServer() (string, error) {
 	return address, awaitServer(address, filepath.Join(directory, "log"))
 }
 
-// runServer starts the server so that it dies with this process.
-func runServer(programs, directory, data string, credential *syscall.Credential) error {
-	log, err := os.Create(filepath.Join(directory, "log"))
+// serverScript runs the server until its standard input ends, which the kernel
+// sees to when this process ends, however it ends. Then nothing is left. Tests
+// kill clients and never the machine, so the server need not sync.
+const serverScript = `
+"$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= -c max_connections=300 -c shared_buffers=32MB \
+	-c fsync=off -c full_page_writes=off >"$2/log" 2>&1 </dev/null &
+read -r _
+kill -QUIT $!
+wait
+rm -rf "$2"`
+
+// lifeline is the open end of the script's standard input.
+var lifeline io.WriteCloser
+
+func runServer(programs, directory string, attributes *syscall.SysProcAttr) error {
+	command := exec.Command("/bin/sh", "-c", serverScript, "sh", programs, directory)
+	command.Dir, command.SysProcAttr = "/", attributes
+	input, err := command.StdinPipe()
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	command := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", directory,
-		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "shared_buffers=32MB",
-		// Tests kill clients, never the machine.
-		"-c", "fsync=off", "-c", "full_page_writes=off")
-	command.Dir = directory
-	command.Stdout, command.Stderr = log, log
-	// SIGQUIT is Postgres's immediate shutdown.
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGQUIT}
-	started := make(chan error)
-	go func() {
-		// The signal is sent when the starting thread ends, so this one never
-		// does.
-		runtime.LockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait()
-			select {}
-		}
-	}()
-	return <-started
+	lifeline = input
+	return command.Start()
 }
 
 func awaitServer(address, log string) error {
@@ -181,11 +171,12 @@ func serverVersion(path string) int {
 	return version
 }
 
-// serverCredential chooses who runs the server, which refuses to be root, and
-// gives that user the directory. It returns nil for the user that we are.
-func serverCredential(directory string) (*syscall.Credential, error) {
+// serverAttributes chooses who runs the server, which refuses to be root, and
+// gives that user the directory. The server is out of reach of a terminal's
+// Ctrl-C, which would take the script away before it has cleaned up.
+func serverAttributes(directory string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil
+		return &syscall.SysProcAttr{Setpgid: true}, nil
 	}
 	for _, name := range []string{superuser, "nobody"} {
 		account, err := user.Lookup(name)
@@ -197,21 +188,8 @@ func serverCredential(directory string) (*syscall.Credential, error) {
 		if err := errors.Join(uidErr, gidErr); err != nil {
 			return nil, err
 		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(directory, int(uid), int(gid))
+		return &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}},
+			os.Chown(directory, int(uid), int(gid))
 	}
 	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
-}
-
-const clusterPrefix = "handoff-postgres-"
-
-// removeOldClusters removes the directories of processes that have ended.
-func removeOldClusters() {
-	directories, _ := filepath.Glob(filepath.Join(os.TempDir(), clusterPrefix+"*"))
-	for _, directory := range directories {
-		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(directory), clusterPrefix), "-")
-		process, err := strconv.Atoi(number)
-		if err == nil && errors.Is(syscall.Kill(process, 0), syscall.ESRCH) {
-			_ = os.RemoveAll(directory)
-		}
-	}
 }

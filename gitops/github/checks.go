@@ -2,6 +2,8 @@ package github
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 
 	gh "github.com/google/go-github/v62/github"
@@ -71,15 +73,28 @@ func (c *Client) UpdateCheckRun(ctx context.Context, id int64, request CheckRunR
 		return changed, err
 	}
 	err := c.call(ctx, kindEdit, "change a check run", func(ctx context.Context, at repositoryName, api *gh.Client) error {
-		run, _, err := api.Checks.UpdateCheckRun(ctx, at.owner, at.name, id, gh.UpdateCheckRunOptions{
+		update := checkRunUpdate{Actions: request.actions(), UpdateCheckRunOptions: gh.UpdateCheckRunOptions{
 			Name: request.Name, DetailsURL: optional(request.DetailsURL), ExternalID: optional(request.ExternalID),
 			Status: optional(request.Status), Conclusion: optional(request.Conclusion),
-			CompletedAt: c.completedAt(request), Output: request.output(), Actions: request.actions(),
-		})
+			CompletedAt: c.completedAt(request), Output: request.output(),
+		}}
+		message, err := api.NewRequest(http.MethodPatch, fmt.Sprintf("repos/%s/%s/check-runs/%d", at.owner, at.name, id), update)
+		if err != nil {
+			return err
+		}
+		run := new(gh.CheckRun)
+		_, err = api.Do(ctx, message, run)
 		changed = checkRunOf(run)
 		return err
 	})
 	return changed, err
+}
+
+// A checkRunUpdate always says which buttons there are: an update without the
+// field keeps the old ones, and go-github leaves an empty list out.
+type checkRunUpdate struct {
+	gh.UpdateCheckRunOptions
+	Actions []*gh.CheckRunAction `json:"actions"`
 }
 
 // GetCheckRun reads a check run.
@@ -136,7 +151,7 @@ func (r CheckRunRequest) output() *gh.CheckRunOutput {
 }
 
 func (r CheckRunRequest) actions() []*gh.CheckRunAction {
-	var actions []*gh.CheckRunAction
+	actions := []*gh.CheckRunAction{}
 	for _, a := range r.Actions {
 		actions = append(actions, &gh.CheckRunAction{Label: a.Label, Description: a.Description, Identifier: a.Identifier})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // The note that a handoff leaves, with the boundary as its group.
-var handoffNote = regexp.MustCompile(`(?s)^\[System\] Handoff from one to two: (.*)\n\[end of handoff ([A-Z2-7]{26})\]`)
+var handoffNote = regexp.MustCompile(`(?s)^\[System\] Handoff from one to two: (.*)\n\[end of handoff (B0[A-Z2-7]{26})\]`)
 
 func TestHandoffNoteFramesWhatTheAgentSays(t *testing.T) {
 	s := tell(t, nil, calls("handoff_to", handsTo("two", "Design the form.\nIt has two fields.")), says("done"))

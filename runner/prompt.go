@@ -10,7 +10,7 @@ import (
 	"handoff/agents"
 )
 
-// The prompts are the host's own words to models. A test renders each of them.
+// The prompts are the host's own words to models; a test renders each of them.
 //
 //go:embed prompts/*.txt
 var promptFiles embed.FS

@@ -162,7 +162,7 @@ func (l *loop) create(ctx context.Context) (*RunState, error) {
 	}
 	created := runCreated{Agent: agent, Task: l.redact(cmp.Or(l.Input.Task, l.Input.Text)), Variables: l.Variables}
 	if l.state.Boundary == "" {
-		created.Boundary = rand.Text()
+		created.Boundary = newBoundary()
 	}
 	id := "r" + strconv.Itoa(l.state.roots+1)
 	batch := Batch{ActiveAgent: agent, Variables: l.Variables, TakeMessages: messageIDs([]Input{l.Input})}
@@ -171,6 +171,11 @@ func (l *loop) create(ctx context.Context) (*RunState, error) {
 		draft{id: id, kind: RecordInputAdded, payload: l.inputRecord(l.Input)})
 	return l.state.Runs[id], err
 }
+
+// newBoundary draws a mark that nobody can guess. It always has letters and
+// digits, so that those who compare texts of two sessions can tell it from a
+// word.
+func newBoundary() string { return "B0" + rand.Text() }
 
 func (l *loop) inputRecord(input Input) inputAdded {
 	return inputAdded{ID: input.id(), Author: input.Author, Text: l.redact(input.Text)}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"go.uber.org/goleak"
+
 	"handoff/agents"
 	"handoff/runner"
 )
@@ -274,4 +276,20 @@ func TestAgentsThatAskEachOtherInCirclesAreStopped(t *testing.T) {
 	}
 	s.ends(s.run(), "done")
 	s.holds(s.recorded(), "answer first")
+}
+
+func TestNothingRunsOnAfterTheRun(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	slow := agents.Tool{Name: "slow", Run: func(ctx context.Context, _ agents.Call) (agents.Result, error) {
+		<-ctx.Done()
+		return agents.Result{}, ctx.Err()
+	}}
+	bad := agents.Tool{Name: "bad", RaiseErrors: true, Run: func(context.Context, agents.Call) (agents.Result, error) {
+		return agents.Result{}, errors.New("kaputt")
+	}}
+	s := tell(t, []agents.Tool{slow, bad}, calls("slow", "{}", "slow", `{"n":2}`, "bad", "{}", "slow", `{"n":3}`, "slow", `{"n":4}`))
+	s.endsWith(s.run(), agents.CodeToolError)
+	if n := s.count(runner.RecordToolOutcome); n != 5 {
+		t.Errorf("%d of 5 calls have an outcome", n)
+	}
 }

@@ -82,7 +82,7 @@ func Summarise(ctx context.Context, model Generator, path, text string) (Summary
 // question frames the file by a random boundary, so that nothing in it can
 // pretend to stand outside.
 func question(path, text string) []*agents.Message {
-	boundary := rand.Text()
+	boundary := "B0" + rand.Text() // the digit lets tapes tell it from a word
 	text = strings.ToValidUTF8(text[:min(len(text), maxFile)], "")
 	return []*agents.Message{
 		{Role: agents.RoleSystem, Content: instructions},

@@ -71,21 +71,22 @@ func (t *Tree) Read(name string) (File, error) {
 	return readIn(root, clean)
 }
 
+// readIn reads a file below an open root. What is opened must be the very file
+// that was looked at: os.Root keeps a link that is swapped in meanwhile inside
+// the tree, and the comparison refuses it.
 func readIn(root *os.Root, clean string) (File, error) {
-	if err := checkParents(root, clean); err != nil {
+	before, err := lookAt(root, clean)
+	if err != nil {
 		return File{}, err
 	}
-	file, err := root.OpenFile(clean, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	file, err := root.OpenFile(clean, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return File{}, explainOpen(root, clean, err)
+		return File{}, denied(clean, "cannot be opened")
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		return File{}, denied(clean, "cannot be read")
-	}
-	if err := checkRegular(clean, info); err != nil {
-		return File{}, err
+	if err != nil || !os.SameFile(before, info) {
+		return File{}, denied(clean, "was changed while it was opened; try again")
 	}
 	data, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
 	if err != nil {
@@ -95,6 +96,24 @@ func readIn(root *os.Root, clean string) (File, error) {
 		return File{}, tooLarge(clean, info.Size())
 	}
 	return File{Path: clean, Data: data, Hash: hashOf(data)}, nil
+}
+
+// lookAt returns the facts about a regular file that no link leads to. A
+// missing file is an error for which errors.Is(err, fs.ErrNotExist) holds.
+func lookAt(root *os.Root, clean string) (fs.FileInfo, error) {
+	if err := checkParents(root, clean); err != nil {
+		return nil, err
+	}
+	info, err := root.Lstat(clean)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", clean, fs.ErrNotExist)
+	case err != nil:
+		return nil, denied(clean, "cannot be opened")
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, linkError(root, clean)
+	}
+	return info, checkRegular(clean, info)
 }
 
 func tooLarge(name string, size int64) error {
@@ -148,22 +167,6 @@ func linkError(root *os.Root, name string) error {
 		return denied(name, "is a symbolic link to %s; use that path", inside)
 	}
 	return denied(name, "is a symbolic link that leaves the repository and is not followed")
-}
-
-// explainOpen turns a failed open into words.
-func explainOpen(root *os.Root, clean string, err error) error {
-	if info, lstatErr := root.Lstat(clean); lstatErr == nil {
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0:
-			return linkError(root, clean)
-		case info.IsDir():
-			return checkRegular(clean, info)
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", clean, fs.ErrNotExist)
-	}
-	return denied(clean, "cannot be opened")
 }
 
 // HashFile returns the hash of a file, "" when there is none.
@@ -254,7 +257,7 @@ func replace(root *os.Root, clean string, data []byte, mode fs.FileMode) error {
 		return denied(clean, "its folder cannot be made")
 	}
 	temporary := path.Join(folder, ".handoff-"+rand.Text())
-	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return denied(clean, "cannot be written in this folder")
 	}

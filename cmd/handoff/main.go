@@ -29,6 +29,7 @@ type commandLine struct {
 	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`
 	Fakegithub fakegithubCommand `cmd:"" help:"Serve a fake GitHub on loopback, to try things on."`
+	ApplyPatch applyPatchCommand `cmd:"" name:"apply-patch" hidden:"" help:"Apply patches given as JSON lines, for evaluation."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

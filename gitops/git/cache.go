@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -195,6 +194,9 @@ func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadP
 	if hasTip(dir, id) {
 		return nil
 	}
+	if err := c.renew(ctx, dir, session, advertised); err != nil {
+		return err
+	}
 	tips, err := listTips(dir)
 	if err != nil {
 		return err
@@ -308,41 +310,6 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.n += int64(n)
 	return n, err
-}
-
-// Tips are commits that were fetched whole. Each is a ref refs/handoff/<id>, so
-// that git's own tools see a proper repository; the file appears last, so a
-// fetch that was cut off is done again.
-
-func tipPath(dir string, id plumbing.Hash) string {
-	return filepath.Join(dir, "refs", "handoff", id.String())
-}
-
-func hasTip(dir string, id plumbing.Hash) bool {
-	_, err := os.Lstat(tipPath(dir, id))
-	return err == nil
-}
-
-func addTip(dir string, id plumbing.Hash) error {
-	name := tipPath(dir, id)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return ioError(err, "the cache cannot be written")
-	}
-	return ioError(writeFile(name, []byte(id.String()+"\n")), "the cache cannot be written")
-}
-
-func listTips(dir string) ([]plumbing.Hash, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, "refs", "handoff"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, ioError(err, "the cache cannot be read")
-	}
-	var ids []plumbing.Hash
-	for _, entry := range entries {
-		if hexID.MatchString(entry.Name()) {
-			ids = append(ids, plumbing.NewHash(entry.Name()))
-		}
-	}
-	return ids, nil
 }
 
 // writeFile writes a file whole or not at all.

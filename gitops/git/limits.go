@@ -4,6 +4,11 @@ package git
 type Limits struct {
 	// FetchBytes is the most that one fetch may receive. Default 2 GiB.
 	FetchBytes int64
+	// CachePacks and CacheBytes are what a cached repository may grow to before
+	// it is built anew from the commits that are in use. Default 50 packs (each
+	// fetch brings one, and every look-up may ask each) and 4 GiB.
+	CachePacks int
+	CacheBytes int64
 	// Files is the most files a checkout or a scan may hold. Default 250,000.
 	Files int
 	// Bytes is the most bytes a checkout may write. Default 4 GiB.
@@ -26,6 +31,8 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	setDefault(&l.FetchBytes, 2<<30)
+	setDefault(&l.CachePacks, 50)
+	setDefault(&l.CacheBytes, 4<<30)
 	setDefault(&l.Files, 250_000)
 	setDefault(&l.Bytes, 4<<30)
 	setDefault(&l.FileBytes, 100<<20)

@@ -33,7 +33,7 @@ func (c *Cache) exclusively(ctx context.Context, remote Remote, work func(dir st
 		return err
 	}
 	defer lock.Unlock()
-	if err := initBare(dir); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "handoff.lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -43,6 +43,9 @@ func (c *Cache) exclusively(ctx context.Context, remote Remote, work func(dir st
 	defer file.Close() // which also gives the lock up
 	if err := waitFor(ctx, func() (bool, error) { return flock(file) }); err != nil {
 		return ioError(err, "the cache cannot be locked")
+	}
+	if err := initBare(dir); err != nil {
+		return ioError(err, "the cache cannot be written")
 	}
 	return work(dir)
 }
@@ -71,10 +74,17 @@ func waitFor(ctx context.Context, try func() (bool, error)) error {
 	}
 }
 
-// initBare makes dir a bare repository that git's own tools can read as well.
+// initBare makes dir a bare repository that git's own tools can read as well. One
+// whose objects are gone was being built anew when the machine stopped; what it
+// says it has is forgotten then, and fetched again.
 func initBare(dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
+	_, noHead := os.Lstat(filepath.Join(dir, "HEAD"))
+	_, noObjects := os.Lstat(filepath.Join(dir, "objects"))
+	if noHead == nil && noObjects == nil {
 		return nil
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "refs")), os.RemoveAll(filepath.Join(dir, "shallow"))); err != nil {
+		return err
 	}
 	for _, sub := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {

@@ -116,6 +116,10 @@ func (s *objectStore) get(id plumbing.Hash) (plumbing.EncodedObject, error) {
 			return nil, err
 		}
 		object, err := s.find(packs, id)
+		if errors.Is(err, fs.ErrNotExist) {
+			s.close() // the repository was built anew by another process
+			continue
+		}
 		if !errors.Is(err, plumbing.ErrObjectNotFound) {
 			return object, err
 		}

@@ -215,6 +215,9 @@ func TestSealIsDeterministic(t *testing.T) {
 		if !w.HasSealed(sealed) || w.HasSealed(Sealed{Commit: commit}) {
 			t.Error("the workspace does not know what it sealed")
 		}
+		if content, err := w.ReadSealed(t.Context(), sealed.Files[0].Blob); err != nil || string(content) != "changed\n" {
+			t.Errorf("%s of it holds %q, %v", sealed.Files[0].Path, content, err)
+		}
 		return sealed
 	}
 	first := seal(bot)

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Edge case 3: the default branch may have any name, and may be renamed.
@@ -339,4 +342,47 @@ func randomText(n int) string {
 		out[i] = ' ' + byte(state>>24)%95
 	}
 	return string(out)
+}
+
+// A cached repository that has grown is built anew from what is in use, under
+// the eyes of those who read it.
+func TestCacheIsBuiltAnew(t *testing.T) {
+	server := serve(t)
+	cache := newCache(t, Limits{CachePacks: 4})
+	var log bytes.Buffer
+	cache.log = slog.New(slog.NewTextHandler(&log, nil))
+	stale := server.commit(t, "main", small)
+	var workspaces []*Workspace
+	for i := range 7 {
+		if i > 0 {
+			server.commit(t, "main", map[string]string{"main.go": strings.Repeat("x", i) + "\n"})
+		}
+		workspaces = append(workspaces, hand(t, cache, server.remote(), "main"))
+		if i == 0 {
+			dir, err := cache.path(server.remote())
+			must(t, err)
+			long := time.Now().Add(-2 * keepTips)
+			must(t, os.Chtimes(tipPath(dir, plumbing.NewHash(stale)), long, long))
+		}
+	}
+	if !strings.Contains(log.String(), "built anew") {
+		t.Fatalf("it was not built anew:\n%s", log.String())
+	}
+	dir, err := cache.path(server.remote())
+	must(t, err)
+	if hasTip(dir, plumbing.NewHash(stale)) {
+		t.Error("what nobody uses was kept")
+	}
+	cli(t, dir, "fsck", "--connectivity-only")
+	for _, w := range workspaces[1:] {
+		put(t, w.Tree(), map[string]string{"main.go": "changed\n"})
+		if text, err := w.Diff(t.Context()); err != nil || !strings.Contains(text, "+changed") {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "objects"))) // as if the machine had stopped half-way
+	cache.repos[dir].objects.close()
+	must(t, cache.FetchCommit(t.Context(), server.remote(), stale))
+	put(t, workspaces[0].Tree(), map[string]string{"main.go": "changed\n"})
+	expectChanges(t, workspaces[0], "modified main.go")
 }

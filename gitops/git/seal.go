@@ -249,6 +249,16 @@ func trailersOf(info CommitInfo) []string {
 	return lines
 }
 
+// ReadSealed returns the content of one file of a sealed commit, by its blob id
+// (or a symlink's target), for a push through an API instead of git.
+func (w *Workspace) ReadSealed(_ context.Context, blob string) ([]byte, error) {
+	id, err := parseID(blob)
+	if err != nil {
+		return nil, err
+	}
+	return readObject(w.objects, id, plumbing.BlobObject, w.repo.limits.FileBytes)
+}
+
 // CheckoutSealed writes exactly the files of a sealed commit to dir, as a
 // workspace of its own: what the host runs the tests on.
 func (w *Workspace) CheckoutSealed(ctx context.Context, sealed Sealed, dir string) (*Workspace, error) {

@@ -19,7 +19,7 @@ func deleteFileTool(b *Toolbox) (agents.Tool, error) {
 		b.deleteFile)
 	tool.Effect = agents.EffectWorkspace
 	tool.Reconcile = agents.ReconcileHash
-	tool.NeedsApproval = approvalAlways(func(call agents.Call) bool {
+	tool.NeedsApproval = approvalIf(func(call agents.Call) bool {
 		args, err := agents.DecodeArgs[deleteFileArgs](call)
 		if err != nil {
 			return false

@@ -35,7 +35,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"handoff/agents"
@@ -95,8 +94,8 @@ func New(config Config) (*Toolbox, error) {
 	if config.Publishing != nil {
 		makers = append(makers, gitPushTool)
 	}
-	for _, make := range makers {
-		tool, err := make(box)
+	for _, maker := range makers {
+		tool, err := maker(box)
 		if err != nil {
 			return nil, err
 		}
@@ -154,74 +153,9 @@ func (b *Toolbox) mayChange(call agents.Call, path string) string {
 	return ""
 }
 
-// settled answers a call whose change is found in the files after a crash.
-func settled(path, output string) agents.Result {
-	return agents.Result{Output: output, Summary: path}
-}
-
-// failedPatches remembers patches that were refused, so that a model that
-// sends the same one again is told so.
-type failedPatches struct {
-	mu     sync.Mutex
-	byPath map[string]*patchFailures
-}
-
-type patchFailures struct {
-	count int
-	last  string // the diff's hash
-}
-
-// note counts a failure and says how often patches of the file failed and
-// whether this very diff did.
-func (f *failedPatches) note(path, diff string) (count int, same bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.byPath == nil {
-		f.byPath = map[string]*patchFailures{}
-	}
-	failures := f.byPath[path]
-	if failures == nil {
-		failures = &patchFailures{}
-		f.byPath[path] = failures
-	}
-	hash := hashOf([]byte(diff))
-	same = failures.last == hash
-	failures.last = hash
-	failures.count++
-	return failures.count, same
-}
-
-// clear forgets the failures of a file after a success.
-func (f *failedPatches) clear(path string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.byPath, path)
-}
-
-// restore repeats what an earlier call did to the memory.
-func (f *failedPatches) restore(item agents.Item) {
-	if item.Call.Name != "apply_patch" {
-		return
-	}
-	args, err := agents.DecodeArgs[applyPatchArgs](agents.Call{ToolCall: *item.Call})
-	if err != nil {
-		return
-	}
-	path, err := CleanPath(args.Path)
-	if err != nil {
-		return
-	}
-	switch {
-	case !item.IsError:
-		f.clear(path)
-	case strings.HasPrefix(item.Text, patchFailed):
-		f.note(path, args.Diff)
-	}
-}
-
-// approvalAlways suspends the session for every call that would do something;
-// a call that the tool refuses anyway needs nobody's decision.
-func approvalAlways(wouldRun func(agents.Call) bool) func(context.Context, agents.Call) (bool, error) {
+// approvalIf suspends the session for every call that would do something; a
+// call that the tool refuses anyway needs nobody's decision.
+func approvalIf(wouldRun func(agents.Call) bool) func(context.Context, agents.Call) (bool, error) {
 	return func(_ context.Context, call agents.Call) (bool, error) {
 		return wouldRun(call), nil
 	}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,23 @@ func TestADecisionThatIsTooEarlyIsTakenLater(t *testing.T) {
 	w.pass(store.ApprovalCooldown + time.Second)
 	w.route()
 	w.mustBecome(command, store.CommandRouted)
+}
+
+// A decision that fails for ever does not hold up the issue for ever.
+func TestADecisionThatAlwaysFailsIsGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.decision = errCrash
+	command := w.says(mona, "approve", "3fa9c1d2")
+	status := w.says(mona, "status", "")
+	for range attemptsKept + 1 {
+		w.route()
+		w.pass(6 * time.Minute)
+	}
+	w.mustBecome(command, store.CommandRefused)
+	w.mustBecome(status, store.CommandRouted)
+	if comments := w.comments(); len(comments) != 2 || !strings.Contains(comments[0], "operator") {
+		t.Errorf("comments %q", comments)
+	}
 }
 
 // The process ends between the decision and the routing: the next node finds

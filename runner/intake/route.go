@@ -22,8 +22,8 @@ const (
 	outcomeNoticed  = "noticed"
 )
 
-// attemptsKept is how often a command is tried when GitHub or the database
-// does not answer: with the waits below, for about half an hour.
+// attemptsKept is how often a command is tried when GitHub does not answer or
+// something else fails: with the waits below, for about half an hour.
 const attemptsKept = 12
 
 // retryWait is the wait before the next attempt: 2 s, doubled up to 5 min.
@@ -43,10 +43,10 @@ const routeAttempts = 4
 func (r *Router) take(ctx context.Context, node *store.Node, command store.Command) {
 	log := r.logger.With("command", command.ID, "kind", string(command.Kind), "verb", command.Verb,
 		"repository", command.RepositoryID, "issue", command.Issue, "actor", command.ActorID)
-	err := r.tryRoute(ctx, node, command)
+	outcome, err := r.tryRoute(ctx, node, command)
 	switch {
 	case err == nil:
-		log.InfoContext(ctx, "routed a command")
+		log.InfoContext(ctx, "routed a command", "outcome", outcome)
 	case errors.Is(err, runner.ErrFenced), errors.Is(err, store.ErrNodeExpired), ctx.Err() != nil:
 		log.InfoContext(ctx, "a command is left to another node", "error", err)
 	default:
@@ -56,15 +56,14 @@ func (r *Router) take(ctx context.Context, node *store.Node, command store.Comma
 }
 
 // tryRoute decides about a command and writes the decision, again if things
-// changed in between.
-func (r *Router) tryRoute(ctx context.Context, node *store.Node, command store.Command) error {
-	var err error
+// changed in between. It returns what became of the command.
+func (r *Router) tryRoute(ctx context.Context, node *store.Node, command store.Command) (outcome string, err error) {
 	for range routeAttempts {
 		var routing store.Routing
 		routing, err = r.decide(ctx, command)
 		if err != nil {
-			if command.Attempts < attemptsKept || !isWaiting(err) {
-				return err
+			if command.Attempts < attemptsKept {
+				return "", err
 			}
 			routing = r.giveUp(command, err)
 		}
@@ -72,10 +71,10 @@ func (r *Router) tryRoute(ctx context.Context, node *store.Node, command store.C
 		// A session that ended meanwhile takes no message, and an answer that
 		// another node gave is not given again: look once more.
 		if !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrDuplicate) {
-			return err
+			return routing.Outcome, err
 		}
 	}
-	return err
+	return "", err
 }
 
 // release gives a command back for later.
@@ -92,11 +91,8 @@ func (r *Router) release(ctx context.Context, node *store.Node, command store.Co
 	}
 }
 
-// isWaiting says whether an error is GitHub's, so that giving up in words
-// makes sense. Errors of the database cannot be told to anybody.
-func isWaiting(err error) bool { return github.CodeOf(err) != "" }
-
-// giveUp refuses a command about which GitHub did not answer for too long.
+// giveUp refuses a command that could not be decided for too long, so that it
+// does not hold up the later ones of its issue for ever.
 func (r *Router) giveUp(command store.Command, cause error) store.Routing {
 	if command.Kind != store.CommandComment {
 		return refused(fmt.Sprintf("given up: %v", cause))
@@ -109,7 +105,7 @@ func messageOf(err error) string {
 	if failed, ok := errors.AsType[*github.Error](err); ok {
 		return failed.Message
 	}
-	return "Something went wrong on this side."
+	return "Something went wrong on this side; the operator finds the reason in the log."
 }
 
 // refused ends a command without a word to anybody.

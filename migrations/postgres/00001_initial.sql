@@ -73,6 +73,8 @@ CREATE TABLE commands (
     retry_at        BIGINT NOT NULL DEFAULT 0,
     created_at      BIGINT NOT NULL
 );
+CREATE INDEX commands_delivery ON commands (delivery_guid);
+CREATE INDEX commands_node ON commands (node) WHERE node IS NOT NULL;
 CREATE INDEX commands_new ON commands (repository_id, issue, ord) WHERE state = 'new';
 
 -- One row for each issue that ever had a session; locking it orders the lane.
@@ -134,8 +136,10 @@ CREATE TABLE sessions (
 );
 CREATE UNIQUE INDEX sessions_lane ON sessions (repository_id, issue) WHERE phase IN ('ready', 'held', 'parked');
 CREATE INDEX sessions_queue ON sessions (repository_id, issue, ord) WHERE phase = 'queued';
-CREATE INDEX sessions_phase ON sessions (phase, wake_at) WHERE phase <> 'ended';
+CREATE INDEX sessions_phase ON sessions (phase, wake_at);
 CREATE INDEX sessions_issue ON sessions (repository_id, issue, ord);
+CREATE INDEX sessions_command ON sessions (command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX sessions_node ON sessions (node) WHERE node IS NOT NULL;
 CREATE INDEX sessions_installation ON sessions (installation_id, ord);
 
 -- The journal. Everything that a session is, is computed from these rows.
@@ -163,6 +167,7 @@ CREATE TABLE messages (
     taken_seq  BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL
 );
+CREATE INDEX messages_command ON messages (command_id) WHERE command_id IS NOT NULL;
 CREATE INDEX messages_waiting ON messages (session_id, ord);
 
 CREATE TABLE checkpoints (
@@ -218,8 +223,11 @@ CREATE TABLE outbox (
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL
 );
-CREATE INDEX outbox_open ON outbox (state, priority, id) WHERE state IN ('pending', 'sending');
+CREATE INDEX outbox_pending ON outbox (priority, id) WHERE state = 'pending';
+CREATE INDEX outbox_sending ON outbox (priority, id) WHERE state = 'sending';
 CREATE INDEX outbox_after ON outbox (after_key) WHERE after_key <> '';
+CREATE INDEX outbox_command ON outbox (command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX outbox_node ON outbox (node) WHERE node IS NOT NULL;
 CREATE INDEX outbox_session ON outbox (session_id, id);
 
 CREATE TABLE approvals (

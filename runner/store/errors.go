@@ -16,8 +16,8 @@ var (
 	// ErrDuplicate says that another row with the same key but different
 	// content exists.
 	ErrDuplicate = errors.New("the key is taken by something else")
-	// ErrNodeExpired says that the node's lease ran out, or that it was
-	// drained: it cancels all its work and registers anew.
+	// ErrNodeExpired says that the node's lease ran out: it cancels all its
+	// work and registers anew.
 	ErrNodeExpired = errors.New("the lease of this node has run out")
 	// ErrSessionEnded says that the session is over and takes nothing more.
 	ErrSessionEnded = errors.New("the session has ended")

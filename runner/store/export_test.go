@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"iter"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,4 +55,30 @@ func (s *Store) Transact(ctx context.Context, statements func(execute func(state
 			return err
 		})
 	})
+}
+
+// Plan returns the steps in which SQLite runs a query.
+func (s *Store) Plan(ctx context.Context, name string) ([]string, error) {
+	text := s.queries[named(name)]
+	var arguments []any
+	for _, match := range regexp.MustCompile(`\?\d+`).FindAllString(text, -1) {
+		if number, _ := strconv.Atoi(match[1:]); number > len(arguments) {
+			arguments = append(arguments, make([]any, number-len(arguments))...)
+		}
+	}
+	rows, err := s.write.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, rows.Err()
 }

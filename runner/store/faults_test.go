@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -123,6 +124,20 @@ func TestStrangeFileNames(t *testing.T) {
 		w.equal(found, []string{strings.TrimPrefix(w.url, "sqlite://")})
 		w.store = w.openWith(store.Options{})
 		w.equal(w.load(id).ID, id)
+	}
+}
+
+func TestFilesAreForOurUserAlone(t *testing.T) {
+	w := &world{T: t, url: storetest.URL(t, storetest.SQLite)}
+	w.store = w.openWith(store.Options{})
+	w.session(1)
+	path := strings.TrimPrefix(w.url, "sqlite://")
+	for _, file := range []string{path, path + "-wal", path + "-shm", path + ".lock", path + ".migrate"} {
+		info, err := os.Stat(file)
+		w.ok(err)
+		if readable := info.Mode().Perm() &^ 0o600; readable != 0 {
+			t.Errorf("%s can be used by others: %v", filepath.Base(file), info.Mode())
+		}
 	}
 }
 

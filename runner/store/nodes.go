@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -14,7 +15,7 @@ var (
 	beatNode         = named("beat_node")
 	drainNode        = named("drain_node")
 	leaveNode        = named("leave_node")
-	nodeServes       = named("node_serves")
+	nodeService      = named("node_service")
 )
 
 // forgetAfter is how long the row of a dead node that left nothing behind is
@@ -174,8 +175,9 @@ func (n *Node) Deadline() time.Time {
 // works for it stops then.
 func (n *Node) Lost() <-chan struct{} { return n.lost }
 
-// Drain takes the node out of service: it acquires and claims nothing more but
-// keeps what it holds while it beats. With nothing held, call Leave.
+// Drain takes the node out of service: from now on it is given nothing
+// ([ErrNone]) but keeps what it holds while it beats. With nothing held, call
+// Leave.
 func (n *Node) Drain(ctx context.Context) error {
 	return n.store.transact(ctx, func(t *tx) error {
 		return onlyOne(t.exec(ctx, drainNode, n.ID))(ErrNodeExpired)
@@ -193,14 +195,21 @@ func (n *Node) Leave(ctx context.Context) error {
 	return err
 }
 
-// mayTake fails with ErrNodeExpired unless the node is alive and in service.
+// mayTake fails with ErrNodeExpired when the node is dead, and with ErrNone when
+// it is out of service.
 func (n *Node) mayTake(ctx context.Context, t *tx) error {
 	if !n.Alive() {
 		return ErrNodeExpired
 	}
-	serves, err := one(ctx, t.conn, scanOne[bool], nodeServes, n.ID)
-	if err == nil && !serves {
+	var alive, draining bool
+	err := t.row(ctx, nodeService, n.ID).Scan(&alive, &draining)
+	switch {
+	case err != nil:
+		return fmt.Errorf("node %s: %w", n.ID, err)
+	case !alive:
 		return ErrNodeExpired
+	case draining:
+		return ErrNone
 	}
-	return err
+	return nil
 }

@@ -156,3 +156,24 @@ func TestForeignKeysHold(t *testing.T) {
 		}
 	})
 }
+
+// What every node asks all the time must not slow down as the past grows: no
+// table that keeps the past is read whole.
+func TestPollsDoNotReadThePast(t *testing.T) {
+	s := storetest.Open(t, storetest.SQLite)
+	for _, name := range []string{"next_command", "next_orphan", "next_ready", "acquire_session", "guard_session",
+		"next_unsettled_effect", "next_pending_effect", "due_polls", "expired_approvals", "pending_messages",
+		"active_session", "last_session", "promote_session", "insert_session", "end_dependents", "records", "usage_agents", "forget_nodes", "effects_of_session"} {
+		plan, err := s.Plan(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range plan {
+			whole := strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "USING")
+			small := slices.Contains([]string{"SCAN n", "SCAN nodes", "SCAN i", "SCAN CONSTANT ROW"}, step)
+			if whole && !small {
+				t.Errorf("%s: %s", name, strings.Join(plan, "; "))
+			}
+		}
+	}
+}

@@ -66,6 +66,9 @@ func (s *Store) openSQLite(ctx context.Context, address string) error {
 	}
 	s.path = path
 	if s.mode != ModeRead {
+		if err := createPrivately(path); err != nil {
+			return err
+		}
 		s.write = sqlitePool(path, 1, url.Values{"_txlock": {"immediate"}, "_journal_mode": {"WAL"}})
 	}
 	s.read = sqlitePool(path, sqliteReaders, url.Values{"_query_only": {"1"}})
@@ -91,6 +94,17 @@ func (s *Store) checkSQLiteFile(path string) error {
 			" yet; start handoff serve once, or change DATABASE_URL."}
 	}
 	return nil
+}
+
+// createPrivately makes the file, if there is none, for our user alone: it will
+// hold other people's code. SQLite gives its other files the same permissions.
+func createPrivately(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return &Error{Code: CodeUnreachable, Err: err, Message: "The database " + path +
+			" cannot be opened for writing; check its permissions."}
+	}
+	return file.Close()
 }
 
 func sqlitePool(path string, size int, parameters url.Values) *sql.DB {

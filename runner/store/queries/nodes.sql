@@ -19,5 +19,5 @@ UPDATE nodes SET draining = TRUE WHERE id = $1 AND lease_until > @now
 -- name: leave_node
 UPDATE nodes SET lease_until = @now WHERE id = $1 AND lease_until > @now
 
--- name: node_serves
-SELECT EXISTS (SELECT 1 FROM nodes WHERE id = $1 AND lease_until > @now AND NOT draining)
+-- name: node_service
+SELECT lease_until > @now, draining FROM nodes WHERE id = $1

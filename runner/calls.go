@@ -96,7 +96,7 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make(chan performed, len(jobs))
-	go l.performAll(ctx, jobs, results)
+	go l.performAll(ctx, cancel, jobs, results)
 	var raised error
 	for batch := collect(results); len(batch) > 0; batch = collect(results) {
 		drafts, variables := make([]draft, 0, len(batch)), agents.Variables{}
@@ -105,10 +105,7 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 				drafts = append(drafts, outcomeDraft(run, done.outcome))
 				maps.Copy(variables, done.outcome.Variables)
 			}
-			if done.raised != nil && raised == nil && ctx.Err() == nil {
-				raised = done.raised
-				cancel(errSibling)
-			}
+			raised = cmp.Or(raised, done.raised)
 		}
 		if err := l.append(ctx, Batch{Variables: variables}, drafts...); err != nil {
 			cancel(err)
@@ -123,7 +120,9 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 // errSibling cancels the other calls of a turn when one raised.
 var errSibling = errors.New("another call of the turn failed")
 
-func (l *loop) performAll(ctx context.Context, jobs []*job, results chan<- performed) {
+// performAll runs the jobs and closes results. A job that raises cancels the
+// others before its place is free, so that none starts after it (rule R23).
+func (l *loop) performAll(ctx context.Context, cancel context.CancelCauseFunc, jobs []*job, results chan<- performed) {
 	var group errgroup.Group
 	group.SetLimit(l.config.MaxToolConcurrency)
 	for _, job := range jobs {
@@ -132,7 +131,11 @@ func (l *loop) performAll(ctx context.Context, jobs []*job, results chan<- perfo
 				results <- performed{} // never started
 				return nil
 			}
-			results <- l.perform(ctx, job)
+			done := l.perform(ctx, job)
+			if done.raised != nil {
+				cancel(errSibling)
+			}
+			results <- done
 			return nil
 		})
 	}
@@ -288,7 +291,7 @@ func (l *loop) perform(ctx context.Context, job *job) performed {
 	case ctx.Err() != nil && stopping(ctx) == nil && !errors.Is(context.Cause(ctx), errSibling):
 		return performed{}
 	case ctx.Err() != nil:
-		failed.Output, failed.Effect = "Cancelled while it ran.", unknownUnlessNone(job)
+		failed.Output, failed.Effect, raised = "Cancelled while it ran.", unknownUnlessNone(job), nil
 	case errors.Is(context.Cause(work), errToolTime):
 		failed.Output, failed.Effect = fmt.Sprintf("The call timed out after %s and was stopped.", limit), unknownUnlessNone(job)
 		if raised != nil {

@@ -23,8 +23,8 @@ const (
 	maxLastWords = 3
 )
 
-// CodeAttempts is the code of a session that failed because no node survived
-// working on it.
+// CodeAttempts is the code of a session that failed because every attempt at it
+// ended early, with its process or with a fault of ours.
 const CodeAttempts = "ATTEMPTS"
 
 // Caps limit how many sessions are held at the same time, over all nodes.
@@ -115,7 +115,7 @@ func (t *tx) bury(ctx context.Context, c candidate) error {
 	if err := t.lockLane(ctx, c.lane.repositoryID, c.lane.issue); err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("given up after %d attempts, each of which ended with its process; "+
+	reason := fmt.Sprintf("given up after %d attempts in a row that ended early; "+
 		"the work so far is kept, and /copilot retry goes on from there", c.attempts)
 	rows, err := t.exec(ctx, deadLetter, c.id, c.fence, CodeAttempts, reason)
 	if err != nil || rows == 0 {

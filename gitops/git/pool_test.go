@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -95,12 +96,10 @@ func TestPoolUnderContention(t *testing.T) {
 	cache := newCache(t, Limits{})
 	pool, err := cache.NewPool(PoolOptions{Dir: filepath.Join(t.TempDir(), "pool"), PerRepository: 2, Repositories: 2})
 	must(t, err)
-	var servers []*plainServer
 	var commits []string
 	var remotes []Remote
 	for i := range 3 {
 		server := servePlain(t)
-		servers = append(servers, server)
 		commits = append(commits, server.commit(t, "main", small))
 		remote := server.remote()
 		remote.RepositoryID = int64(i + 1)
@@ -114,7 +113,7 @@ func TestPoolUnderContention(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var mu sync.Mutex
-	trees := map[string]bool{}
+	trees := map[uint64]bool{}
 	var group sync.WaitGroup
 	for i := range 6 {
 		group.Go(func() {
@@ -127,11 +126,11 @@ func TestPoolUnderContention(t *testing.T) {
 			must(t, err)
 			mu.Lock()
 			defer mu.Unlock()
-			if key := info.Name() + w.Tree(); trees[key] {
+			inode := info.Sys().(*syscall.Stat_t).Ino
+			if trees[inode] {
 				t.Error("one tree was handed out twice")
-			} else {
-				trees[key] = true
 			}
+			trees[inode] = true
 		})
 	}
 	group.Wait()

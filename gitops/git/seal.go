@@ -3,6 +3,7 @@ package git
 import (
 	"cmp"
 	"context"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,6 +248,18 @@ func trailersOf(info CommitInfo) []string {
 		person("Signed-off-by", *info.SignOff)
 	}
 	return lines
+}
+
+// HasSealed says whether the workspace's own store holds the commit that was
+// sealed, so that [Workspace.Push] needs nothing else. It is false on a machine
+// that did not seal it: [Repository.Restore] and [Workspace.Seal] make it there.
+func (w *Workspace) HasSealed(sealed Sealed) bool {
+	id, err := parseID(sealed.Commit)
+	if err != nil {
+		return false
+	}
+	_, err = os.Lstat(loosePath(w.ownObjects(), id))
+	return err == nil
 }
 
 // ReadSealed returns the content of one file of a sealed commit, by its blob id

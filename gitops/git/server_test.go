@@ -2,6 +2,8 @@ package git
 
 import (
 	"context"
+	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -78,7 +80,7 @@ func serve(t testing.TB) *gitServer {
 
 func (s *gitServer) handler(t testing.TB, root string) http.Handler {
 	s.backend = &cgi.Handler{
-		Path: needGit(t), Args: []string{"http-backend"},
+		Path: needGit(t), Args: []string{"http-backend"}, Stderr: io.Discard, Logger: log.New(io.Discard, "", 0),
 		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent"},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -130,6 +130,7 @@ func (s *Scanner) hits(path, text string) ([]hit, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lint:ignore SA1019 in version 8 Detect takes nothing else
 	for _, found := range d.Detect(detect.Fragment{Raw: text, FilePath: path}) {
 		for _, place := range places(text, found.Secret, found.Line) {
 			place.rule, place.description = found.RuleID, found.Description

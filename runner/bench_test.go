@@ -149,11 +149,3 @@ func serveEndpoint() {
 	fmt.Println(server.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
-
-func TestMain(m *testing.M) {
-	if os.Getenv(endpointVariable) != "" {
-		serveEndpoint()
-		return
-	}
-	os.Exit(m.Run())
-}

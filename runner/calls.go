@@ -230,7 +230,11 @@ func (l *loop) await(ctx context.Context, run *RunState, job *job) error {
 	if l.Hooks.Effects == nil {
 		return errors.New("this run was started with an outbox and cannot go on without one")
 	}
+	// Waiting is not active time: what a maintainer allowed is not given up
+	// because GitHub makes us wait.
+	l.watch.pause()
 	result, state, err := l.Hooks.Effects.Await(ctx, job.call.Key)
+	l.watch.resume()
 	if err != nil {
 		return fmt.Errorf("wait for the outbox: %w", err)
 	}

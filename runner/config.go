@@ -109,7 +109,8 @@ func (i Input) id() string { return cmp.Or(i.ID, i.Message) }
 // ctx's error. The outbox records tool.outcome itself in the transaction that
 // ends the effect; where it does not, the runner records what Await returned:
 // a result and one of the Effect constants. After a crash Await is called
-// again for the same key; it never performs anything by itself.
+// again for the same key; it never performs anything by itself. The time that
+// it takes is not active time.
 type Effects interface {
 	Await(ctx context.Context, callKey string) (result agents.Result, state string, err error)
 }

@@ -73,9 +73,9 @@ func Run(ctx context.Context, request RunRequest) (Outcome, error) {
 		return Outcome{State: l.state}, err
 	}
 	if !run.Ended {
-		l.activeBefore = run.Active
-		work, cancel := l.withDeadline(ctx, run)
-		defer cancel()
+		work, watch := startWatch(ctx, run.Active, l.config.RunTimeout)
+		defer watch.stop()
+		l.watch = watch
 		if err := l.drive(work, run); err != nil {
 			return Outcome{State: l.state}, interrupted(work, err)
 		}
@@ -96,11 +96,10 @@ func interrupted(ctx context.Context, err error) error {
 // for events, which have a lock.
 type loop struct {
 	RunRequest
-	config  RunConfig
-	state   *State
-	started time.Time
-	// activeBefore is the root run's active time before this call of Run.
-	activeBefore time.Duration
+	config RunConfig
+	state  *State
+	// watch counts the root run's active time.
+	watch *stopwatch
 	// later holds records that nothing depends on until the next append, so
 	// that a turn costs fewer of them.
 	later  []draft
@@ -132,7 +131,7 @@ func load(ctx context.Context, request RunRequest) (*loop, error) {
 	}
 	return &loop{
 		RunRequest: request, config: request.Config.withDefaults(), state: state,
-		started: time.Now(), views: map[string]*view{}, offers: map[string][]agents.ToolSpec{},
+		views: map[string]*view{}, offers: map[string][]agents.ToolSpec{},
 	}, nil
 }
 
@@ -297,15 +296,8 @@ func (l *loop) outcome(run *RunState) Outcome {
 // errTime is the cause of a context whose run is out of time.
 var errTime = &agents.Error{Code: agents.CodeLimitTime, Message: "The session's time is used up."}
 
-// withDeadline cancels the work when the run's active time is used up.
-func (l *loop) withDeadline(ctx context.Context, run *RunState) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, max(l.config.RunTimeout-run.Active, 0), errTime)
-}
-
-// active is the run's active time up to now, in milliseconds.
-func (l *loop) active() int64 {
-	return (l.activeBefore + time.Since(l.started)).Milliseconds()
-}
+// active is the root run's active time up to now, in milliseconds.
+func (l *loop) active() int64 { return l.watch.active().Milliseconds() }
 
 func (l *loop) redact(text string) string {
 	if l.Hooks.Redact == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
@@ -192,6 +193,26 @@ func TestAfterACrashTheOutboxIsAskedAgain(t *testing.T) {
 	if s.count(runner.RecordToolIntent) != 1 || len(box.awaited) != 1 {
 		t.Errorf("%d intents, awaited %v", s.count(runner.RecordToolIntent), box.awaited)
 	}
+}
+
+// slowly is an outbox that takes longer than the run may be active.
+type slowly struct{ inner runner.Effects }
+
+func (s slowly) Await(ctx context.Context, key string) (agents.Result, string, error) {
+	select {
+	case <-time.After(1200 * time.Millisecond):
+		return s.inner.Await(ctx, key)
+	case <-ctx.Done():
+		return agents.Result{}, "", ctx.Err()
+	}
+}
+
+func TestWaitingForTheOutboxIsNotActiveTime(t *testing.T) {
+	s := tell(t, []agents.Tool{pushTool()}, calls("git_push", "{}"), says("done"))
+	s.request.Config.RunTimeout = time.Second
+	s.request.Hooks.Effects = slowly{&outbox{session: s.session, records: true}}
+	s.decide(s.run(), func(*runner.Decision) {})
+	s.ends(s.run(), "done")
 }
 
 // cutOff is an outbox whose process dies.

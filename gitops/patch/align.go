@@ -46,7 +46,7 @@ type alignment struct {
 // align finds the hunk's place at level 3, if it is certain.
 func (s *source) align(h hunk) (place, bool) {
 	old := h.old()
-	if len(old)*len(s.lines) > maxAlignment || len(old) < minAnchors {
+	if s.tooLargeToAlign(old) || len(old) < minAnchors {
 		return place{}, false
 	}
 	a := &alignment{s: s, old: old, inserts: h.insertions(), budget: min(maxCost, 3+len(old)*3/2)}
@@ -58,6 +58,11 @@ func (s *source) align(h hunk) (place, bool) {
 		return place{}, false
 	}
 	return a.trace(end)
+}
+
+// tooLargeToAlign says that an alignment would take too long (rule 19).
+func (s *source) tooLargeToAlign(old []line) bool {
+	return len(old)*len(s.lines) > maxAlignment
 }
 
 // insertions says before which old lines something is added; the last element

@@ -52,18 +52,20 @@ func (r *reader) endsBody(h hunk) bool {
 var gitVersion = regexp.MustCompile(`^\d+\.\d+[.\w ()-]*$`)
 
 // isFileHeader tells "--- a/x" and "+++ b/x" from a removed "-- a/x" and an
-// added "++ b/x": a header is followed by a hunk, and the counts of a body
-// that is still running out-vote it.
+// added "++ b/x": a header names paths, and the counts of a body that is still
+// running out-vote it.
 func (r *reader) isFileHeader(h hunk) bool {
 	text, next := r.lines[r.at], r.line(1)
 	old, new := h.counts()
 	running := old < h.oldCount && new < h.newCount
 	switch {
+	case running:
+		return false
 	case strings.HasPrefix(text, "--- ") && strings.HasPrefix(next, "+++ "):
-		return !running && strings.HasPrefix(r.line(2), "@@") ||
-			looksLikePath(text[4:]) && looksLikePath(next[4:]) && !running
+		prefixed := strings.HasPrefix(text, "--- a/") && strings.HasPrefix(next, "+++ b/")
+		return prefixed || looksLikePath(text[4:]) && looksLikePath(next[4:])
 	case r.plusOnly && strings.HasPrefix(text, "+++ ") && strings.HasPrefix(next, "@@"):
-		return !running && looksLikePath(text[4:])
+		return looksLikePath(text[4:])
 	}
 	return false
 }

@@ -142,7 +142,7 @@ func (f finding) byNumber(d drift) int {
 			next = i
 		}
 	}
-	if distance(best) == 0 {
+	if distance(best) == 0 && (!f.weak || f.countsHold()) {
 		return best
 	}
 	if !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best) && f.countsHold() {

@@ -10,6 +10,9 @@ func (s *source) diagnose(h hunk) Code {
 	if _, _, found := s.gapInRemoved(h); found {
 		return GapInRemoved
 	}
+	if s.tooLargeToAlign(h.old()) {
+		return TooLarge
+	}
 	return NoMatch
 }
 

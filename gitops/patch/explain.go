@@ -151,6 +151,9 @@ func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
 		s.show(b, 0, min(len(s.lines), 20)-1)
 		return
 	}
+	if f.failure == TooLarge {
+		b.WriteString("The hunk does not fit exactly, and hunk and file are too large to look for a place that nearly fits. Send smaller hunks with context copied exactly. ")
+	}
 	start, matching := s.closest(f.hunk, old)
 	e.Line = start + 1
 	fmt.Fprintf(b, "Its old lines are not in the file. They come closest at line %d, where %d of %d match. ", start+1, matching, len(old))

@@ -47,7 +47,7 @@ func (s *source) search(h hunk) finding {
 // this depth proves nothing about a diff that may be indented differently.
 func (s *source) doubtBrackets(f *finding) {
 	old := f.hunk.old()
-	if slices.ContainsFunc(old, func(l line) bool { return anchoring(l.text) }) {
+	if f.hunk.atEnd || slices.ContainsFunc(old, func(l line) bool { return hasWord(l.text) }) {
 		return
 	}
 	f.weak = true
@@ -132,7 +132,7 @@ func (h hunk) newSide() []line {
 func (s *source) isApplied(h hunk) bool {
 	trimmed, _ := h.trimmed()
 	side := trimmed.newSide()
-	if meaningful(side) == 0 {
+	if !slices.ContainsFunc(side, func(l line) bool { return hasWord(l.text) }) {
 		return false
 	}
 	return len(s.places(side, 0)) > 0 || len(s.places(side, 1)) > 0

@@ -168,29 +168,27 @@ var trivialWords = map[string]bool{
 	"if err != nil {": true, "t.Fatal(err)": true, "return nil, err": true, "*/": true, "/*": true,
 }
 
-// anchoring says that a line has a word of its own, however common: white
-// space and brackets alone say nothing about a place.
-func anchoring(text string) bool {
-	letters := 0
+// hasWord says that a line has more than white space and punctuation.
+func hasWord(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) })
+}
+
+// anchoring says that a line has a word of its own, however common: brackets
+// and single letters alone say nothing about a place.
+func anchoring(text string) bool { return wordCharacters(text) >= 2 }
+
+func wordCharacters(text string) int {
+	n := 0
 	for _, c := range text {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			letters++
+			n++
 		}
 	}
-	return letters >= 2
+	return n
 }
 
 // trivial says that a line is too common to show where a hunk belongs.
 func trivial(text string) bool {
 	text = normal(text, 2)
-	if trivialWords[text] {
-		return true
-	}
-	letters := 0
-	for _, c := range text {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			letters++
-		}
-	}
-	return letters < 4
+	return trivialWords[text] || wordCharacters(text) < 4
 }

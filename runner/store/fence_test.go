@@ -186,6 +186,7 @@ func TestNodesClocksDoNotMatter(t *testing.T) {
 			_, err = lease.Append(w.Context(), notes("x"))
 			w.ok(err)
 			w.equal(w.gapless(id)[0].Time, w.clock.Now())
+			w.equal(skewed.Now(), w.clock.Now())
 			w.ok(lease.Finish(w.Context(), store.Ending{State: store.StateCompleted}))
 		}
 	})

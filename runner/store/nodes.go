@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -45,6 +46,7 @@ func (s *Store) Register(ctx context.Context, name string) (*Node, error) {
 	node := &Node{ID: NewID(), Name: name, store: s, lost: make(chan struct{})}
 	sent := s.clock()
 	succeed := s.lock != nil && !s.succeeded.Load()
+	var now time.Time
 	err := s.transact(ctx, func(t *tx) error {
 		if succeed {
 			if _, err := t.exec(ctx, expireOtherNodes); err != nil {
@@ -54,14 +56,13 @@ func (s *Store) Register(ctx context.Context, name string) (*Node, error) {
 		if _, err := t.exec(ctx, forgetNodes, forgetAfter.Milliseconds()); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, insertNode, node.ID, name, NodeTTL.Milliseconds())
-		return err
+		return t.row(ctx, insertNode, node.ID, name, NodeTTL.Milliseconds()).Scan(at(&now))
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.succeeded.Store(true)
-	node.renewed(sent)
+	node.renewed(sent, now)
 	return node, nil
 }
 
@@ -73,19 +74,28 @@ func (n *Node) Beat(ctx context.Context) error {
 		n.giveUp()
 		return ErrNodeExpired
 	}
-	err := n.store.transact(ctx, func(t *tx) error { return n.renew(ctx, t) })
+	var now time.Time
+	err := n.store.transact(ctx, func(t *tx) (err error) {
+		now, err = n.renew(ctx, t)
+		return err
+	})
 	if errors.Is(err, ErrNodeExpired) {
 		n.giveUp()
 	}
 	if err == nil {
-		n.renewed(sent)
+		n.renewed(sent, now)
 	}
 	return err
 }
 
-// renew moves the lease's end within a transaction.
-func (n *Node) renew(ctx context.Context, t *tx) error {
-	return onlyOne(t.exec(ctx, beatNode, n.ID, NodeTTL.Milliseconds()))(ErrNodeExpired)
+// renew moves the lease's end within a transaction and returns the database's
+// time.
+func (n *Node) renew(ctx context.Context, t *tx) (now time.Time, err error) {
+	err = t.row(ctx, beatNode, n.ID, NodeTTL.Milliseconds()).Scan(at(&now))
+	if errors.Is(err, sql.ErrNoRows) {
+		return now, ErrNodeExpired
+	}
+	return now, err
 }
 
 // onlyOne turns "no row was changed" into an error of the caller's.
@@ -139,7 +149,10 @@ func (n *Node) keepOnce(ctx context.Context) time.Duration {
 	return impatience
 }
 
-func (n *Node) renewed(sent time.Time) {
+// renewed counts the node's own deadline from when the request was sent, and
+// learns how far this process's clock is off.
+func (n *Node) renewed(sent, now time.Time) {
+	n.store.offset.Store(int64(now.Sub(sent)))
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	if until := sent.Add(NodeTTL - NodeMargin); until.After(n.until) {

@@ -45,6 +45,7 @@ const (
 // [CreationTimeout] that starts now ends before anybody else may claim it.
 func (s *Store) ClaimEffect(ctx context.Context, node *Node) (effect Effect, reconcile bool, err error) {
 	sent := s.clock()
+	var now time.Time
 	err = s.transact(ctx, func(t *tx) error {
 		if err := t.lockSched(ctx, "outbox"); err != nil {
 			return err
@@ -56,12 +57,13 @@ func (s *Store) ClaimEffect(ctx context.Context, node *Node) (effect Effect, rec
 		if err != nil {
 			return err
 		}
-		return node.renew(ctx, t)
+		now, err = node.renew(ctx, t)
+		return err
 	})
 	if err != nil {
 		return Effect{}, false, err
 	}
-	node.renewed(sent)
+	node.renewed(sent, now)
 	return effect, reconcile, nil
 }
 

@@ -126,6 +126,9 @@ type Store struct {
 	stop       context.CancelFunc
 	background sync.WaitGroup
 
+	// offset is how far the database's clock is ahead of this process's, in
+	// nanoseconds, as the last beat of a node has found.
+	offset atomic.Int64
 	// succeeded is set once a node of this process has taken over from those
 	// of the process that held the lock before.
 	succeeded atomic.Bool
@@ -143,6 +146,12 @@ func (s *Store) pools() []*sql.DB {
 	}
 	return pools
 }
+
+// Now returns the database's time, as far as this process knows: by its own
+// clock, set right by every beat of its nodes. Moments that are stored, such as
+// an expiry or a time to try again, are counted from here, so that a node whose
+// clock is wrong does no harm.
+func (s *Store) Now() time.Time { return s.clock().Add(time.Duration(s.offset.Load())).UTC() }
 
 // NewID returns a new UUIDv7 as text. Ids made later sort later.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }

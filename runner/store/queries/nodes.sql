@@ -1,5 +1,6 @@
 -- name: insert_node
 INSERT INTO nodes (id, name, lease_until, started_at) VALUES ($1, $2, @now + $3, @now)
+RETURNING @now
 
 -- name: expire_other_nodes
 UPDATE nodes SET lease_until = @now WHERE lease_until > @now
@@ -12,6 +13,7 @@ DELETE FROM nodes WHERE lease_until < @now - $1
 
 -- name: beat_node
 UPDATE nodes SET lease_until = @now + $2 WHERE id = $1 AND lease_until > @now
+RETURNING @now
 
 -- name: drain_node
 UPDATE nodes SET draining = TRUE WHERE id = $1 AND lease_until > @now

@@ -132,6 +132,7 @@ func (s *State) applyResponse(record Record, run *RunState, p modelResponse) err
 	if run.Pending != nil {
 		return fmt.Errorf("record %d is a response to run %q, whose last turn is not settled", record.Seq, run.ID)
 	}
+	run.calibrate(p.Usage)
 	run.asked = nil
 	run.Turn = p.Turn
 	run.active(p.Active)
@@ -348,6 +349,18 @@ func (run *RunState) lost() agents.Usage {
 // was being waited for is then charged by its estimate.
 func (p runEnded) costsNothing() bool {
 	return p.Usage.Requests == 0 && len(p.Usage.Entries) == 0
+}
+
+// calibrate learns from a reported number of input tokens how many a byte is.
+// Absurd numbers are not believed.
+func (run *RunState) calibrate(usage agents.Usage) {
+	if run.asked == nil || run.asked.Bytes == 0 || len(usage.Entries) == 0 {
+		return
+	}
+	last := usage.Entries[len(usage.Entries)-1]
+	if ratio := float64(last.Input) / float64(run.asked.Bytes); !last.Estimated && ratio > 0.05 && ratio < 2 {
+		run.perByte = ratio
+	}
 }
 
 func (s *State) chargeLost(run *RunState) {

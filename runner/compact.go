@@ -11,10 +11,11 @@ import (
 // limit by a summary, which the agent's own model writes (rule R112). The
 // journal keeps everything; only the view changes.
 func (l *loop) compactIfLong(ctx context.Context, run *RunState, agent agents.Agent) error {
-	if l.view(run).size < l.config.CompactAt {
+	size := l.view(run).size
+	if size < l.config.CompactAt && run.tokens(size) < l.config.CompactAtTokens {
 		return nil
 	}
-	_, err := l.compact(ctx, run, agent, l.config.CompactAt/2)
+	_, err := l.compact(ctx, run, agent, min(size, l.config.CompactAt)/2)
 	return err
 }
 
@@ -35,7 +36,7 @@ func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent, t
 		Messages: []*agents.Message{{Role: agents.RoleSystem, Content: prompt("compaction", nil)}, text},
 	}
 	err := l.append(ctx, Batch{Usage: run.lost()}, draft{run: run, kind: RecordModelRequest, payload: modelRequest{
-		Agent: agent.ID, Turn: request.Turn, Purpose: "compaction", Model: agent.Model.ID, Estimate: int64(len(text.Content))/bytesPerToken + 1,
+		Agent: agent.ID, Turn: request.Turn, Purpose: "compaction", Model: agent.Model.ID, Estimate: run.tokens(len(text.Content)),
 	}})
 	if err != nil {
 		return false, err

@@ -39,8 +39,11 @@ type RunConfig struct {
 	// default 16 KiB: the head and the tail of what is longer.
 	OutputCap int
 	// CompactAt is the size of a history, in bytes, from which on its
-	// beginning is replaced by a summary; default 400,000, about 100,000 tokens.
+	// beginning is replaced by a summary; default 400,000.
 	CompactAt int
+	// CompactAtTokens is the same in tokens, estimated from what the provider
+	// reported so far; default 100,000. Set it below the model's context.
+	CompactAtTokens int64
 	// HistoryLimit is how many items of earlier runs of the thread a new run
 	// sees, default all.
 	HistoryLimit int
@@ -69,6 +72,7 @@ func (c RunConfig) withDefaults() RunConfig {
 	orDefault(&c.OutputRepairs, 2, 0)
 	orDefault(&c.OutputCap, 16<<10, most)
 	orDefault(&c.CompactAt, 400_000, most)
+	orDefault(&c.CompactAtTokens, 100_000, 1<<62)
 	orDefault(&c.HistoryLimit, most, most)
 	return c
 }

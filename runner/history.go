@@ -59,12 +59,17 @@ func (v *view) system(text string) *agents.Message {
 	return v.prompt
 }
 
-// bytesPerToken is the usual guess for English text and code.
-const bytesPerToken = 4
+// usualPerByte is the usual guess for English text and code: a token is four
+// bytes. It holds until a provider has reported a number.
+const usualPerByte = 0.25
 
-// estimate guesses the number of input tokens of the next request.
-func (v *view) estimate(system *agents.Message) int64 {
-	return int64(v.size+len(system.Content))/bytesPerToken + 1
+// tokens guesses how many input tokens so many bytes are for the run's model.
+func (run *RunState) tokens(bytes int) int64 {
+	perByte := run.perByte
+	if perByte == 0 {
+		perByte = usualPerByte
+	}
+	return int64(float64(bytes)*perByte) + 1
 }
 
 // shown applies the marks to the thread's items.

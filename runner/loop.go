@@ -159,8 +159,9 @@ func (l *loop) askOnce(ctx context.Context, run *RunState, agent agents.Agent) (
 	if err != nil {
 		return agents.Response{}, err
 	}
+	size := len(request.Messages[0].Content) + l.view(run).size
 	err = l.append(ctx, Batch{Usage: run.lost()}, draft{run: run, kind: RecordModelRequest, payload: modelRequest{
-		Agent: agent.ID, Turn: request.Turn, Model: agent.Model.ID, Estimate: l.view(run).estimate(request.Messages[0]),
+		Agent: agent.ID, Turn: request.Turn, Model: agent.Model.ID, Bytes: int64(size), Estimate: run.tokens(size),
 	}})
 	if err != nil {
 		return agents.Response{}, err

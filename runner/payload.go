@@ -47,7 +47,9 @@ type modelRequest struct {
 	// Purpose is "" for a turn and "compaction" for a summary.
 	Purpose string `json:"purpose,omitempty"`
 	Model   string `json:"model,omitempty"`
-	// Estimate is the guessed number of input tokens.
+	// Bytes is the size of the messages, Estimate the guessed number of input
+	// tokens.
+	Bytes    int64 `json:"bytes,omitempty"`
 	Estimate int64 `json:"estimate"`
 }
 

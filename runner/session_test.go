@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -296,4 +297,21 @@ func TestTheRawMessageOfAProviderIsReplayed(t *testing.T) {
 	if string(message.Raw) != string(raw) || message.Provider != "vertex" {
 		t.Errorf("replayed %s of %q", message.Raw, message.Provider)
 	}
+}
+
+func TestTokensAreEstimatedByWhatTheProviderReported(t *testing.T) {
+	probe := counting(agents.Tool{Name: "probe"}, strings.Repeat("x", 4000))
+	dense := func(c context.Context, r agents.Request) (agents.Response, error) {
+		response, err := calls("probe", fmt.Sprintf(`{"n":%d}`, r.Turn))(c, r)
+		size := 0
+		for _, message := range r.Messages {
+			size += len(message.Content)
+		}
+		response.Usage = cost(int64(size), 5) // every byte is a token
+		return response, err
+	}
+	s := tell(t, []agents.Tool{probe.Tool}, dense, dense, says("SUMMARY"), says("done"))
+	s.request.Config.CompactAtTokens = 6000
+	s.ends(s.run(), "done")
+	s.holds(s.heard(4, agents.RoleSystem), "SUMMARY")
 }

@@ -61,6 +61,7 @@ type RunState struct {
 
 	first    int           // index in the thread of the run's first item
 	asked    *modelRequest // a request without its response
+	perByte  float64       // input tokens for each byte, as last reported
 	entered  bool          // the active agent came by a handoff in this run
 	toolUsed map[string]bool
 	warned   map[string]bool

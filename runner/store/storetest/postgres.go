@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -113,18 +112,19 @@ kill -QUIT $!
 wait
 rm -rf "$2"`
 
-// lifeline is the open end of the script's standard input.
-var lifeline io.WriteCloser
-
 func runServer(programs, directory string, attributes *syscall.SysProcAttr) error {
 	command := exec.Command("/bin/sh", "-c", serverScript, "sh", programs, directory)
 	command.Dir, command.SysProcAttr = "/", attributes
-	input, err := command.StdinPipe()
-	if err != nil {
+	// Nothing is ever written to it; it ends with us.
+	if _, err := command.StdinPipe(); err != nil {
 		return err
 	}
-	lifeline = input
-	return command.Start()
+	if err := command.Start(); err != nil {
+		return err
+	}
+	// Whoever waits keeps the pipe from being collected, and closed.
+	go func() { _ = command.Wait() }()
+	return nil
 }
 
 func awaitServer(address, log string) error {

@@ -65,7 +65,7 @@ func NewCache(options Options) (*Cache, error) {
 		dir:       options.Dir,
 		log:       cmp.Or(options.Logger, slog.New(slog.DiscardHandler)),
 		limits:    limits,
-		transport: newTransport(cmp.Or[http.RoundTripper](options.HTTP, http.DefaultTransport), limits.FetchBytes),
+		transport: newTransport(cmp.Or[http.RoundTripper](options.HTTP, http.DefaultTransport), limits.FetchBytes, stallTime),
 		repos:     map[string]*Repository{},
 		locks:     map[string]*sync.Mutex{},
 	}, nil
@@ -160,6 +160,20 @@ func (c *Cache) FetchCommit(ctx context.Context, remote Remote, commit string) e
 			return failf(CodeNotFound, err, "the commit %s is no longer on the server; it was probably force-pushed away", commit[:12])
 		}
 		return err
+	})
+}
+
+// Forget deletes a cached repository, when the App was uninstalled from it or its
+// objects turn out to be damaged. Workspaces of it can no longer tell what
+// changed until their base is fetched again.
+func (c *Cache) Forget(ctx context.Context, remote Remote) error {
+	return c.exclusively(ctx, remote, func(dir string) error {
+		c.mu.Lock()
+		if repo, ok := c.repos[dir]; ok {
+			repo.objects.close()
+		}
+		c.mu.Unlock()
+		return ioError(os.RemoveAll(dir), "the cached repository cannot be deleted")
 	})
 }
 

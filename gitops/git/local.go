@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	formatcfg "github.com/go-git/go-git/v5/plumbing/format/config"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
@@ -141,7 +142,7 @@ func (l *Local) refs() *filesystem.Storage {
 }
 
 // Resolve returns the commit of a branch, a full ref name, or HEAD (""), and the
-// full name of the branch that it is, "" for a detached HEAD. A repository
+// full name of the branch that it is, "" for a tag or a detached HEAD. A repository
 // without a commit gives [CodeEmpty].
 func (l *Local) Resolve(_ context.Context, name string) (commit, branch string, err error) {
 	full := plumbing.HEAD
@@ -168,14 +169,31 @@ func (l *Local) Resolve(_ context.Context, name string) (commit, branch string, 
 			return "", "", ioError(err, "the repository's branches cannot be read")
 		}
 		if ref.Type() == plumbing.HashReference {
-			if full == plumbing.HEAD {
-				return ref.Hash().String(), "", nil
+			if full.IsBranch() {
+				branch = full.String()
 			}
-			return ref.Hash().String(), full.String(), nil
+			id, err := peel(l.objects, ref.Hash())
+			return id.String(), branch, err
 		}
 		full = ref.Target()
 	}
 	return "", "", failf(CodeCorrupt, nil, "the repository's HEAD leads in circles")
+}
+
+// peel returns the commit that an annotated tag stands for.
+func peel(from source, id plumbing.Hash) (plumbing.Hash, error) {
+	for range maxBorrowed {
+		raw, err := from.get(id)
+		if err != nil || raw.Type() != plumbing.TagObject {
+			return id, err
+		}
+		var tag object.Tag
+		if err := tag.Decode(raw); err != nil {
+			return id, failf(CodeCorrupt, err, "the tag %s cannot be read", id)
+		}
+		id = tag.Target
+	}
+	return id, failf(CodeCorrupt, nil, "the tag %s leads to nothing but tags", id)
 }
 
 // CreateBranch writes a sealed commit's objects and one new branch into the

@@ -88,6 +88,8 @@ func TestKindsOfLocalRepository(t *testing.T) {
 	cli(t, origin, "add", "-A", "-f")
 	cli(t, origin, "commit", "-q", "-m", "base")
 	base := cli(t, origin, "rev-parse", "HEAD")
+	cli(t, origin, "tag", "-a", "-m", "release", "v1")
+	cli(t, origin, "tag", "-a", "-m", "signed twice", "v2", "v1")
 	cli(t, origin, "repack", "-q", "-a", "-d")
 	cli(t, dir, "clone", "-q", "--shared", origin, "shared")
 	cli(t, dir, "clone", "-q", "--bare", origin, "bare.git")
@@ -105,6 +107,9 @@ func TestKindsOfLocalRepository(t *testing.T) {
 		commit, branch, err := local.Resolve(t.Context(), "HEAD")
 		if err != nil || commit != base || branch != wantBranch {
 			t.Errorf("%s: %s, %q, %v", name, commit, branch, err)
+		}
+		if tagged, branch, err := local.Resolve(t.Context(), "refs/tags/v2"); err != nil || tagged != base || branch != "" {
+			t.Errorf("%s: the tag is at %s, %q, %v", name, tagged, branch, err)
 		}
 		w, err := local.Checkout(t.Context(), commit, filepath.Join(t.TempDir(), "ws"))
 		must(t, err)

@@ -58,11 +58,12 @@ func newObject(kind plumbing.ObjectType, content []byte) plumbing.EncodedObject 
 	return object
 }
 
-// writeLoose stores an object where git would, atomically, unless it is there.
-// The file appears under its name only when it is whole.
+// writeLoose stores an object where git would, atomically, unless it is there
+// and whole: like git it does not wait for the disk, so a power failure may leave
+// an empty file under the name, which is replaced.
 func writeLoose(dir string, object plumbing.EncodedObject) error {
 	name := loosePath(dir, object.Hash())
-	if _, err := os.Lstat(name); err == nil {
+	if _, err := readLoose(dir, object.Hash(), object.Size()); err == nil {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -85,9 +86,9 @@ var errOtherHost = errors.New("redirect to another host")
 // newTransport returns go-git's smart HTTP client. Redirects are followed only
 // within the same scheme and host (a renamed repository) and only before
 // anything is sent; bodies are cut at limit bytes.
-func newTransport(base http.RoundTripper, limit int64) transport.Transport {
+func newTransport(base http.RoundTripper, limit int64, stall time.Duration) transport.Transport {
 	client := &http.Client{
-		Transport: limitedTransport{base: base, limit: limit},
+		Transport: limitedTransport{base: base, limit: limit, stall: stall},
 		CheckRedirect: func(request *http.Request, via []*http.Request) error {
 			first := via[0].URL
 			if request.URL.Host != first.Host || request.URL.Scheme != first.Scheme {
@@ -99,20 +100,33 @@ func newTransport(base http.RoundTripper, limit int64) transport.Transport {
 	return githttp.NewClientWithOptions(client, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects})
 }
 
-// limitedTransport bounds every answer: go-git reads error pages whole.
+// limitedTransport bounds every answer in size, since go-git reads error pages
+// whole, and gives up on a server that says nothing for a while.
 type limitedTransport struct {
 	base  http.RoundTripper
 	limit int64
+	stall time.Duration
 }
+
+// stallTime is how long a server may say nothing. Git servers that are busy send
+// something every few seconds.
+const stallTime = 2 * time.Minute
+
+var errStalled = errors.New("the server said nothing for too long")
 
 // maxErrorPage is enough for any explanation that a server gives.
 const maxErrorPage = 16 << 10
 
 func (t limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.base.RoundTrip(request)
+	ctx, cancel := context.WithCancelCause(request.Context())
+	watch := time.AfterFunc(t.stall, func() { cancel(errStalled) })
+	response, err := t.base.RoundTrip(request.WithContext(ctx))
 	if err != nil {
+		watch.Stop()
+		cancel(err)
 		return nil, err
 	}
+	response.Body = &watchedBody{from: response.Body, stall: t.stall, watch: watch, cancel: cancel}
 	if response.StatusCode >= 300 {
 		response.Body = limitedBody{io.LimitReader(response.Body, maxErrorPage), response.Body}
 	} else {
@@ -153,6 +167,25 @@ func (c *capture) finish() []byte {
 		_ = c.body.Close()
 	}
 	return c.kept
+}
+
+// watchedBody puts the end of patience off with everything that comes.
+type watchedBody struct {
+	from   io.ReadCloser
+	stall  time.Duration
+	watch  *time.Timer
+	cancel context.CancelCauseFunc
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.Reset(b.stall)
+	return b.from.Read(p)
+}
+
+func (b *watchedBody) Close() error {
+	b.watch.Stop()
+	defer b.cancel(nil)
+	return b.from.Close()
 }
 
 type limitedBody struct {

@@ -386,3 +386,62 @@ func TestCacheIsBuiltAnew(t *testing.T) {
 	put(t, workspaces[0].Tree(), map[string]string{"main.go": "changed\n"})
 	expectChanges(t, workspaces[0], "modified main.go")
 }
+
+// A server that stops in the middle is given up on.
+func TestServerThatStalls(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/half") {
+			_, _ = w.Write([]byte("001e# service=git-upload-pack\n"))
+			w.(http.Flusher).Flush()
+		}
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	cache := newCache(t, Limits{})
+	cache.transport = newTransport(http.DefaultTransport, 1<<20, 50*time.Millisecond)
+	for _, path := range []string{"/silent", "/half"} {
+		remote := Remote{Host: "h", RepositoryID: 1, URL: server.URL + path}
+		if _, err := cache.Fetch(t.Context(), remote, ""); CodeOf(err) != CodeTransport {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A repository that is forgotten leaves nothing, and can be fetched again.
+func TestForget(t *testing.T) {
+	server := servePlain(t)
+	want := server.commit(t, "main", small)
+	cache := newCache(t, Limits{})
+	fetch(t, cache, server)
+	must(t, cache.Forget(t.Context(), server.remote()))
+	dir, err := cache.path(server.remote())
+	must(t, err)
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("it is still there")
+	}
+	if w := hand(t, cache, server.remote(), "main"); w.Base() != want {
+		t.Errorf("base %s", w.Base())
+	}
+}
+
+// What a power failure left half-written is written again.
+func TestEmptyObjectIsReplaced(t *testing.T) {
+	w := workOn(t, Limits{}, small)
+	put(t, w.Tree(), map[string]string{"main.go": "changed\n"})
+	sealed, err := w.Seal(t.Context(), bot)
+	must(t, err)
+	for _, id := range []string{sealed.Commit, sealed.Tree, sealed.Files[0].Blob} {
+		name := loosePath(w.ownObjects(), plumbing.NewHash(id))
+		must(t, os.Chmod(name, 0o644))
+		must(t, os.Truncate(name, 0))
+	}
+	again, err := w.Seal(t.Context(), bot)
+	must(t, err)
+	clean, err := w.CheckoutSealed(t.Context(), again, filepath.Join(t.TempDir(), "ws"))
+	must(t, err)
+	if got := mustTree(t, clean); got != sealed.Tree {
+		t.Errorf("tree %s, want %s", got, sealed.Tree)
+	}
+}

@@ -28,12 +28,39 @@ func hasTip(dir string, id plumbing.Hash) bool {
 	return os.Chtimes(tipPath(dir, id), now, now) == nil
 }
 
+// addTip notes that a commit is here whole, once its packs are on the disk for
+// good: a tip whose objects a power failure has eaten would never be fetched again.
 func addTip(dir string, id plumbing.Hash) error {
 	name := tipPath(dir, id)
+	if err := syncPacks(dir); err != nil {
+		return ioError(err, "the cache cannot be written")
+	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
 	return ioError(writeFile(name, []byte(id.String()+"\n")), "the cache cannot be written")
+}
+
+func syncPacks(dir string) error {
+	packs := filepath.Join(dir, "objects", "pack")
+	entries, err := os.ReadDir(packs)
+	if err != nil {
+		return err
+	}
+	names := []string{packs}
+	for _, entry := range entries {
+		names = append(names, filepath.Join(packs, entry.Name()))
+	}
+	for _, name := range names {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func listTips(dir string) ([]plumbing.Hash, error) {

@@ -267,29 +267,34 @@ func (e *execution) process(ctx context.Context, stdin []byte, output *collector
 }
 
 // quickStart is the environment of the processes that become sandboxes. They
-// live for one command: a second thread or a collection would only cost time.
-var quickStart = []string{"GOMAXPROCS=1", "GOGC=off"}
+// live for one command: a second thread or a collection would only cost time,
+// and so would the second for which the race detector, where it is built in,
+// waits at the end.
+var quickStart = []string{"GOMAXPROCS=1", "GOGC=off", "GORACE=atexit_sleep_ms=0"}
 
 // start starts the program again as a sandbox. The thread that does it lives
 // until the process is dead, because the death signal watches the thread.
-func (e *execution) start(p *pipes) (dead chan struct{}, child *os.Process, err error) {
-	dead = make(chan struct{})
-	started := make(chan error)
+func (e *execution) start(p *pipes) (dead <-chan struct{}, child *os.Process, err error) {
+	type outcome struct {
+		child *os.Process
+		err   error
+	}
+	started, ended := make(chan outcome), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		child, err = os.StartProcess("/proc/self/exe", []string{initName}, &os.ProcAttr{
+		child, err := os.StartProcess("/proc/self/exe", []string{initName}, &os.ProcAttr{
 			Dir: "/", Env: quickStart, Files: p.theirs(), Sys: e.attributes(),
 		})
 		p.closeTheirs()
-		started <- err
+		started <- outcome{child, err}
 		if err == nil {
 			_, _ = child.Wait()
-			close(dead)
+			close(ended)
 		}
 	}()
-	err = <-started
-	return dead, child, err
+	got := <-started
+	return ended, got.child, got.err
 }
 
 // attributes say in what the init process differs from its parent.

@@ -11,7 +11,6 @@ import (
 // An extent is how much a directory tree takes up.
 type extent struct{ bytes, files int64 }
 
-func (e extent) plus(o extent) extent  { return extent{e.bytes + o.bytes, e.files + o.files} }
 func (e extent) minus(o extent) extent { return extent{e.bytes - o.bytes, e.files - o.files} }
 
 // deepest is how far a walk follows directories. Commands can nest them so deep

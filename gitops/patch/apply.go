@@ -81,6 +81,9 @@ func applyHunks(src []byte, hunks []hunk, endMissing bool) (Result, error) {
 	}
 	s := newSource(src)
 	hunks = unique(hunks)
+	if len(hunks)*len(s.lines) > maxSearch {
+		return Result{}, refuse(TooLarge, fmt.Sprintf("The diff has %d hunks and the file %d lines, which is too much to search at once. Send it in several smaller diffs.", len(hunks), len(s.lines)))
+	}
 	set := s.settleEscapes(hunks, s.placeAll(hunks))
 	if failure := set.firstFailure(); failure >= 0 {
 		return Result{}, s.explain(set, failure)

@@ -9,12 +9,11 @@ import (
 // Counts do not end a body; they only help where a line could be both a
 // header and a change.
 func (r *reader) readBody(h hunk) {
-	begin := r.at
 	for r.at < len(r.lines) && !r.endsBody(h) {
 		r.addLine(&h, r.lines[r.at])
 		r.at++
 	}
-	h.cut = r.at == len(r.lines) && r.cut && r.at > begin
+	h.cut = r.at == len(r.lines) && r.cut
 	if strings.HasPrefix(r.line(0), markerEOF) {
 		h.atEnd = true
 		r.at++
@@ -24,8 +23,8 @@ func (r *reader) readBody(h hunk) {
 	if file.Created {
 		allAdded(&h)
 	}
-	if len(h.lines) > 0 {
-		file.hunks = append(file.hunks, h)
+	if len(h.lines) > 0 || r.at == len(r.lines) && r.cut {
+		file.hunks = append(file.hunks, h) // an empty one at the end is reported as cut off
 	}
 }
 

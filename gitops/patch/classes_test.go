@@ -325,6 +325,12 @@ var classes = []class{
 		h.lines = h.lines[:end+1]
 		return true
 	}, text: always(func(d string) string { return strings.TrimSuffix(d, "\n") })},
+	{name: "must refuse: cut anywhere", refuse: true, hunks: func(w *work) bool {
+		for i := range w.hunks {
+			w.hunks[i].header = headerStyles[0].write(w.rng, w.hunks[i])
+		}
+		return true
+	}, text: cutInLastHunk},
 	{name: "must refuse: stale removal", refuse: true, hunks: func(w *work) bool {
 		i := w.rng.IntN(len(w.hunks))
 		for j, l := range w.hunks[i].lines {
@@ -369,6 +375,18 @@ var classes = []class{
 		}
 		return len(contextLines(w.hunks[0])) > 0
 	}},
+}
+
+// cutInLastHunk cuts the diff within its last hunk, so that a change is lost or
+// torn.
+func cutInLastHunk(rng *rand.Rand, diff string) (string, bool) {
+	body := strings.LastIndex(diff, "\n@@ ") + 1
+	body += strings.Index(diff[body:], "\n") + 1
+	lastChange := max(strings.LastIndex(diff, "\n+"), strings.LastIndex(diff, "\n-"))
+	if lastChange <= body+1 {
+		return "", false
+	}
+	return strings.TrimSuffix(diff[:body+1+rng.IntN(lastChange-body)], "\n"), true
 }
 
 func expandIndent(text string) string {

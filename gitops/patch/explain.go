@@ -52,9 +52,13 @@ func (set placements) overview(failing int) string {
 }
 
 func (s *source) explainTruncated(b *strings.Builder, e *Error, f finding) {
-	old, new := f.hunk.counts()
-	fmt.Fprintf(b, "The diff breaks off in its last hunk: the header declares %d old and %d new lines, %d and %d came, and the text ends without a newline. Send the diff again whole, in smaller pieces if it is long.\n",
-		f.hunk.oldCount, f.hunk.newCount, old, new)
+	b.WriteString("The diff breaks off in its last hunk: ")
+	if old, new := f.hunk.counts(); f.hunk.oldCount >= 0 {
+		fmt.Fprintf(b, "the header declares %d old and %d new lines, %d and %d came, and the text ends without a newline. ", f.hunk.oldCount, f.hunk.newCount, old, new)
+	} else {
+		b.WriteString("it has no change yet, and the text ends without a newline. ")
+	}
+	b.WriteString("Send the diff again whole, in smaller pieces if it is long.\n")
 	p := f.places[0]
 	if p.last() < 0 {
 		return

@@ -45,6 +45,9 @@ const (
 	// maxAlignment bounds hunk lines × file lines of an alignment, which costs
 	// about that many steps.
 	maxAlignment = 20_000_000
+	// maxSearch bounds hunks × file lines, which is what looking for every
+	// hunk costs. Real diffs stay below it by orders of magnitude.
+	maxSearch = 100_000_000
 )
 
 // A Result is a patched file.

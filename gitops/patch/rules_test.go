@@ -256,6 +256,18 @@ func TestHostileHeaders(t *testing.T) {
 	expectCode(t, make([]byte, MaxFile+1), poemDiff, TooLarge)
 }
 
+// Very many hunks in a very long file are refused before they are looked for.
+func TestTooManyHunks(t *testing.T) {
+	var diff strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&diff, "@@\n-line %d\n+x\n", i)
+	}
+	src := []byte(strings.Repeat("a line\n", 20_000))
+	if failure := expectCode(t, src, diff.String(), TooLarge); !strings.Contains(failure.Text, "10000 hunks") {
+		t.Errorf("says %s", failure.Text)
+	}
+}
+
 // Rule 19: what would take too long to align is refused, in words.
 func TestTooLargeToAlign(t *testing.T) {
 	var src, diff strings.Builder

@@ -14,6 +14,9 @@ type attempt struct {
 
 // search looks for a hunk's places, strictest first.
 func (s *source) search(h hunk) finding {
+	if len(h.lines) == 0 {
+		return finding{hunk: h, places: []place{{}}, failure: Truncated}
+	}
 	if len(h.meantOld()) == 0 {
 		return s.searchWithoutContext(h)
 	}
@@ -185,6 +188,9 @@ const fullContext = 3
 // common that they prove nothing; there must be a second sign.
 func (s *source) breaksOff(f finding) bool {
 	h := f.hunk
+	if h.cut && !h.changes() {
+		return true // the change was still to come
+	}
 	old, new := h.counts()
 	if !h.cut || h.oldCount <= old && h.newCount <= new {
 		return false

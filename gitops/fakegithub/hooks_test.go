@@ -216,8 +216,10 @@ func (s *stage) pageThrough(app *client) {
 func TestSlowReceiver(t *testing.T) {
 	s := newStage(t, func(o *Options) { o.HookTimeout = 20 * time.Millisecond })
 	s.told()
-	asleep := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }))
+	awake := make(chan struct{})
+	asleep := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-awake }))
 	defer asleep.Close()
+	defer close(awake)
 	s.ok(s.server.SetWebhook("robot", asleep.URL, hookSecret))
 	_, err := s.server.As("maria").CreateIssue("acme/hello", "One", "")
 	s.ok(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"handoff/agents"
 )
@@ -184,7 +183,7 @@ func (l *loop) finishStructured(ctx context.Context, run *RunState, agent agents
 	if text == "" {
 		return l.again(run), nil
 	}
-	value := unfence(text)
+	value := agents.Unfence(text)
 	fault := l.fits(run, value)
 	if fault == nil {
 		return l.final(ctx, run, value)
@@ -210,20 +209,6 @@ func (l *loop) fits(run *RunState, value string) error {
 		return fmt.Errorf("it is not JSON")
 	}
 	return validate(output.Schema, json.RawMessage(value))
-}
-
-// unfence takes the value out of a Markdown code fence, which models put
-// around JSON although they were asked not to.
-func unfence(text string) string {
-	trimmed := strings.TrimSpace(text)
-	if !strings.HasPrefix(trimmed, "```") || !strings.HasSuffix(trimmed, "```") || len(trimmed) < 6 {
-		return text
-	}
-	_, body, found := strings.Cut(strings.TrimSuffix(trimmed, "```"), "\n")
-	if !found {
-		return text
-	}
-	return strings.TrimSpace(body)
 }
 
 // final ends the run with an answer, unless messages came in meanwhile: then

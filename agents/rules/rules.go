@@ -96,7 +96,7 @@ func parse(answer string) (Summary, error) {
 		Description string   `json:"description"`
 		Tags        []string `json:"tags"`
 	}
-	if err := json.Unmarshal([]byte(unfence(answer)), &raw); err != nil {
+	if err := json.Unmarshal([]byte(agents.Unfence(answer)), &raw); err != nil {
 		return Summary{}, fmt.Errorf("it is not the JSON that was asked for: %w", err)
 	}
 	summary := Summary{Description: line(raw.Description)}
@@ -115,20 +115,6 @@ func parse(answer string) (Summary, error) {
 		return Summary{}, fmt.Errorf("it has %d tags, not 1 to %d", n, MaxTags)
 	}
 	return summary, nil
-}
-
-// unfence takes JSON out of a Markdown code fence, which models put around it
-// although they were asked not to.
-func unfence(text string) string {
-	text = strings.TrimSpace(text)
-	inner, fenced := strings.CutPrefix(text, "```")
-	if !fenced {
-		return text
-	}
-	if _, body, found := strings.Cut(inner, "\n"); found {
-		inner = body
-	}
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inner), "```"))
 }
 
 // line makes text one line without control or invisible characters.

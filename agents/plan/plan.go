@@ -10,7 +10,11 @@
 //
 // A [Checklist] is a plain value, written as JSON into the session variable
 // "plan" by the tool plan_task and folded over the session's items by [Fold]
-// for whoever shows it. All functions are pure and return new values.
+// for whoever shows it. Its functions are pure and return new values.
+//
+// Beside it stands the [Plan] of a whole specification, for work that is not
+// one session's: [Divide] asks a model for it, checks every word of the answer
+// against the rules that the repository has, and [Plan.Write] keeps it.
 package plan
 
 import (

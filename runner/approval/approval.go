@@ -144,6 +144,10 @@ func (s *Service) DecideByCheckRun(ctx context.Context, repositoryID int64, clic
 	if err != nil {
 		return approval, err
 	}
+	if approval.RepositoryID == repositoryID && approval.CheckRunID == 0 {
+		// The check run is there, but that it is ours is not recorded yet.
+		return approval, store.ErrTooEarly
+	}
 	if approval.RepositoryID != repositoryID || approval.CheckRunID != click.CheckRunID {
 		return approval, refuse("This button belongs to another request; use the newest prompt.")
 	}

@@ -16,6 +16,7 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"inline":   report.Inline,
+	"code":     report.Code,
 	"neutral":  func(text string) string { return report.Neutral(text, 4_000) },
 	"quote":    report.Quote,
 	"fence":    report.Fence,
@@ -33,7 +34,7 @@ func Short(digest string) string { return digest[:min(len(digest), minPrefix)] }
 func inlinePaths(paths []string) string {
 	quoted := make([]string, len(paths))
 	for i, name := range paths {
-		quoted[i] = report.Inline(name)
+		quoted[i] = report.Code(name)
 	}
 	return strings.Join(quoted, ", ")
 }

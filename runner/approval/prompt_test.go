@@ -34,7 +34,7 @@ func TestThePromptSaysWhatIsDecided(t *testing.T) {
 	body := examplePrompt().Markdown()
 	for _, want := range []string{
 		"Push to `copilot/7-login-1a2b`?", "`3fa9c1d2`", strings.Repeat("c", 40), "2 files, +41 −2",
-		"✅ passed on a clean checkout", "go test ./...", "⚠️ changes scripts: Makefile",
+		"✅ passed on a clean checkout", "go test ./...", "⚠️ changes scripts: `Makefile`",
 		"2 January 2026, 03:04 UTC", "+func login() {}", "`/copilot approve 3fa9c1d2`", "role write",
 	} {
 		if !strings.Contains(body, want) {
@@ -55,9 +55,9 @@ func TestThePromptIsHonestAboutTests(t *testing.T) {
 	}{
 		{Verification{}, "no test command is configured"},
 		{Verification{NotRun: "no sandbox here"}, "not run: no sandbox here"},
-		{Verification{Commands: []string{"make"}, ExitCode: 2}, "❌ failed with exit code 2: make"},
+		{Verification{Commands: []string{"make"}, ExitCode: 2}, "❌ failed with exit code 2: `make`"},
 		{Verification{Commands: []string{"make"}, ExitCode: 2, BaseKnown: true, BasePassed: true}, "they pass on the base"},
-		{Verification{Commands: []string{"make"}, ExitCode: 2, BaseKnown: true, OldFailures: []string{"TestOld"}, NewFailures: []string{"TestNew"}}, "new: TestNew; as before: TestOld"},
+		{Verification{Commands: []string{"make"}, ExitCode: 2, BaseKnown: true, OldFailures: []string{"TestOld"}, NewFailures: []string{"TestNew"}}, "new: `TestNew`; as before: `TestOld`"},
 	} {
 		prompt := examplePrompt()
 		prompt.Verification = test.verification

@@ -122,22 +122,22 @@ func checkSummary(prompt Prompt) string {
 // prompt gets its outcome as the first line, the check run loses its buttons.
 // The prompt's text is the one that was asked with.
 func Closing(approval store.Approval, promptBody string) ([]store.Effect, error) {
-	line, conclusion := closingLine(approval)
+	sign, line, conclusion := closingLine(approval)
 	effects := newEffects(approval)
 	effects.add(promptKey(approval.ID)+":closed", outbox.KindCommentUpdate, promptKey(approval.ID), outbox.CommentUpdate{
-		EffectKey: promptKey(approval.ID), Body: line + "\n\n" + promptBody,
+		EffectKey: promptKey(approval.ID), Body: sign + " **" + line + "**\n\n" + promptBody,
 	})
 	if approval.CheckRunID != 0 {
 		check := checkRun(approval)
 		effects.add(checkKey(approval.ID)+":closed", outbox.KindCheckRunUpdate, checkKey(approval.ID), outbox.CheckRunUpdate{
 			CheckRunID: approval.CheckRunID, Name: check.Name, Status: "completed", Conclusion: conclusion,
-			Title: line, Summary: line,
+			Title: line, Summary: sign + " " + line,
 		})
 	}
 	return effects.all, effects.err
 }
 
-func closingLine(approval store.Approval) (line, conclusion string) {
+func closingLine(approval store.Approval) (sign, line, conclusion string) {
 	by := report.Inline(approval.DecidedBy)
 	reason := ""
 	if approval.Reason != "" {
@@ -145,13 +145,13 @@ func closingLine(approval store.Approval) (line, conclusion string) {
 	}
 	switch approval.State {
 	case store.ApprovalApproved, store.ApprovalConsumed:
-		return fmt.Sprintf("✅ **Approved** by %s (%s)", by, viaWords[approval.DecidedVia]), "success"
+		return "✅", fmt.Sprintf("Approved by %s (%s)", by, viaWords[approval.DecidedVia]), "success"
 	case store.ApprovalRejected:
-		return fmt.Sprintf("⛔ **Rejected** by %s (%s)%s", by, viaWords[approval.DecidedVia], reason), "cancelled"
+		return "⛔", fmt.Sprintf("Rejected by %s (%s)%s", by, viaWords[approval.DecidedVia], reason), "cancelled"
 	case store.ApprovalExpired:
-		return "⌛ **Expired** without a decision; nothing was done", "cancelled"
+		return "⌛", "Expired without a decision; nothing was done", "cancelled"
 	}
-	return "♻️ **No longer valid**" + reason, "cancelled"
+	return "♻️", "No longer valid" + reason, "cancelled"
 }
 
 var viaWords = map[string]string{

@@ -199,6 +199,17 @@ func HasHidden(text string) bool {
 	return strings.ContainsFunc(strings.ReplaceAll(text, "\r\n", "\n"), hidden)
 }
 
+// Code shows one line of somebody else's as code, so that nothing in it means
+// anything.
+func Code(text string) string {
+	line := []rune(strings.Join(strings.Fields(Reveal(text)), " "))
+	if len(line) > inlineLimit {
+		line = append(line[:inlineLimit-1], '…')
+	}
+	// A backtick would end the code, and a bar the cell of a table.
+	return "`" + strings.NewReplacer("`", "ˋ", "|", "¦").Replace(string(line)) + "`"
+}
+
 // Fence shows text verbatim in a code block whose fence is longer than any run
 // of backticks inside; hidden characters are revealed.
 func Fence(text, language string) string {

@@ -142,6 +142,12 @@ func TestInlineIsOnePlainLine(t *testing.T) {
 	}
 }
 
+func TestCodeIsOneLineThatCannotBeLeft(t *testing.T) {
+	if got, want := Code("go test ./...\n`@ada` | #1"), "`go test ./... ˋ@adaˋ ¦ #1`"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestNothingLeavesAFence(t *testing.T) {
 	got := Fence("before\n````\nafter", "text")
 	if want := "`````text\nbefore\n````\nafter\n`````"; got != want {

@@ -34,14 +34,21 @@ var (
 
 // BranchName returns the branch for an issue: copilot/<issue>-<slug>-<id>, with
 // a slug of at most forty characters from the title's ASCII letters and digits.
-// An empty slug or id is left out. The result, as refs/heads/…, always passes
+// What is empty is left out, as is an issue below 1, unless nothing else is
+// there. The result, as refs/heads/…, always passes
 // [ValidateRef].
 func BranchName(issue int, title, id string) string {
-	parts := []string{strconv.Itoa(max(issue, 0))}
+	var parts []string
+	if issue > 0 {
+		parts = append(parts, strconv.Itoa(issue))
+	}
 	for _, part := range []string{title, id} {
 		if slug := slugOf(part); slug != "" {
 			parts = append(parts, slug)
 		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"0"}
 	}
 	return BranchPrefix + strings.Join(parts, "-")
 }

@@ -16,7 +16,9 @@ func TestBranchNames(t *testing.T) {
 		{12, "日本語", "x", "copilot/12-x"},
 		{12, "../../main", "$(id)", "copilot/12-main-id"},
 		{12, "--upload-pack=x `rm` @{u} a.lock", "..", "copilot/12-upload-pack-x-rm-u-a-lock"},
-		{-3, "x\r\ny", "", "copilot/0-x-y"},
+		{-3, "x\r\ny", "", "copilot/x-y"},
+		{0, "Add a login endpoint", "ab12", "copilot/add-a-login-endpoint-ab12"},
+		{0, "日本語", "", "copilot/0"},
 		{7, strings.Repeat("very long words ", 40), "id", "copilot/7-very-long-words-very-long-words-very-id"},
 	} {
 		got := BranchName(c.issue, c.title, c.id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"handoff/agents"
@@ -66,7 +67,7 @@ func failure(effect store.Effect, err error, now time.Time) store.EffectEnd {
 }
 
 // withOutcome adds to an effect's end what its tool call is told. A push
-// succeeds with its pull request; it fails with whichever of them failed.
+// succeeds with its pull request, if it is to have one; it fails with whichever of them failed.
 func (o *Outbox) withOutcome(effect store.Effect, end store.EffectEnd, result any) store.EffectEnd {
 	settled := end.State != store.EffectPending && end.State != store.EffectSending
 	if effect.CallKey == "" || !settled {
@@ -75,7 +76,16 @@ func (o *Outbox) withOutcome(effect store.Effect, end store.EffectEnd, result an
 	outcome := runner.ToolOutcome{CallKey: effect.CallKey, Effect: runner.EffectDone}
 	switch {
 	case end.State == store.EffectDone && effect.Kind == KindPush:
-		return end
+		var payload Push
+		_ = json.Unmarshal(effect.Payload, &payload) // decoded before, as below
+		if !payload.BranchOnly {
+			return end
+		}
+		pushed, _ := result.(PushResult)
+		branch := strings.TrimPrefix(pushed.Ref, "refs/heads/")
+		outcome.Output = fmt.Sprintf("The branch %s is at commit %s.", branch, pushed.Commit)
+		outcome.Summary = "made the branch " + branch
+		outcome.Variables = agents.Variables{VariableBranch: branch, VariablePushedCommit: pushed.Commit}
 	case end.State == store.EffectDone:
 		pull, _ := result.(PullRequestResult)
 		var payload PullRequest

@@ -116,6 +116,9 @@ type CheckRunUpdate struct {
 // the approval's row, which is checked again and consumed with the push.
 type Push struct {
 	ApprovalID string `json:"approval_id"`
+	// BranchOnly says that no pull request follows: the push's end is the
+	// outcome of the call.
+	BranchOnly bool `json:"branch_only,omitempty"`
 }
 
 // PullRequest is the payload of [KindPullRequest]: the pull request of the

@@ -49,8 +49,9 @@ func (r *refusal) Error() string { return r.reason }
 // leaves none, the crew goes on at once (parked=false).
 func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, err error) {
 	var suspension store.Suspension
+	var prompts []approval.Prompt
 	for _, call := range outcome.Approvals {
-		question, err := h.question(ctx, call, outcome)
+		question, prompt, err := h.question(ctx, call, outcome)
 		if refused, ok := asRefusal(err); ok {
 			record, err := runner.Decision{
 				CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Kind: runner.DecisionRejected, By: "host", Reason: refused.reason,
@@ -66,6 +67,7 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 		}
 		suspension.Approvals = append(suspension.Approvals, question.Approval)
 		suspension.Effects = append(suspension.Effects, question.Effects...)
+		prompts = append(prompts, prompt)
 	}
 	if len(suspension.Approvals) == 0 {
 		_, err := h.lease.Append(ctx, suspension.Batch)
@@ -80,7 +82,15 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 	if err := h.progress.waiting(ctx); err != nil {
 		return false, err
 	}
-	return true, h.lease.Suspend(ctx, suspension)
+	if err := h.lease.Suspend(ctx, suspension); err != nil {
+		return true, err
+	}
+	for i, row := range suspension.Approvals {
+		if h.OnQuestion != nil {
+			h.OnQuestion(row, prompts[i])
+		}
+	}
+	return true, nil
 }
 
 func asRefusal(err error) (*refusal, bool) {
@@ -88,8 +98,8 @@ func asRefusal(err error) (*refusal, bool) {
 	return refused, ok
 }
 
-// question makes the question that a call asks.
-func (h *hold) question(ctx context.Context, call runner.PendingApproval, outcome runner.Outcome) (approval.Question, error) {
+// question makes the question that a call asks, and what people are shown.
+func (h *hold) question(ctx context.Context, call runner.PendingApproval, outcome runner.Outcome) (question approval.Question, prompt approval.Prompt, err error) {
 	action := approval.Action{
 		Kind: call.Tool, Session: h.session.ID, InstallationID: h.session.InstallationID, RepositoryID: h.session.RepositoryID,
 		Issue: h.session.Issue, CallKey: call.CallKey, ArgumentsHash: call.ArgumentHash,
@@ -104,14 +114,16 @@ func (h *hold) question(ctx context.Context, call runner.PendingApproval, outcom
 	}
 	switch call.Tool {
 	case toolGitPush:
-		return h.askPush(ctx, call, outcome, ask)
+		question, err = h.askPush(ctx, call, outcome, &ask)
 	case toolDeleteFile:
-		return h.askDelete(ctx, call, ask)
+		question, err = h.askDelete(ctx, call, &ask)
+	default:
+		err = &refusal{fmt.Sprintf("No maintainer can be asked about %s on this server.", call.Tool)}
 	}
-	return approval.Question{}, &refusal{fmt.Sprintf("No maintainer can be asked about %s on this server.", call.Tool)}
+	return question, ask.Prompt, err
 }
 
-func (h *hold) askDelete(ctx context.Context, call runner.PendingApproval, ask approval.Ask) (approval.Question, error) {
+func (h *hold) askDelete(ctx context.Context, call runner.PendingApproval, ask *approval.Ask) (approval.Question, error) {
 	var args deleteArgs
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {
 		return approval.Question{}, &refusal{"The arguments cannot be read: " + err.Error()}
@@ -133,12 +145,12 @@ func (h *hold) askDelete(ctx context.Context, call runner.PendingApproval, ask a
 	ask.Prompt.Path, ask.Prompt.Reason, ask.Prompt.Size = args.Path, args.Reason, info.Size()
 	ask.Prompt.Agent = h.crew[call.Agent].Name
 	ask.ExpiresAt = time.Now().Add(min(deleteExpires, h.config.Approval.Expires))
-	return approval.NewQuestion(ask)
+	return approval.NewQuestion(*ask)
 }
 
 // askPush seals the workspace, runs the tests on the sealed commit, looks for
 // secrets, and makes the question of what it found.
-func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome runner.Outcome, ask approval.Ask) (approval.Question, error) {
+func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome runner.Outcome, ask *approval.Ask) (approval.Question, error) {
 	var args pushArgs
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {
 		return approval.Question{}, &refusal{"The arguments cannot be read: " + err.Error()}
@@ -173,7 +185,7 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 		ask.HeadSHA = seal.Old
 	}
 	ask.ExpiresAt = time.Now().Add(h.config.Approval.Expires)
-	question, err := approval.NewQuestion(ask)
+	question, err := approval.NewQuestion(*ask)
 	if err != nil {
 		return question, err
 	}

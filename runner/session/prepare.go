@@ -73,10 +73,10 @@ func (h *hold) loadCrew(ctx context.Context) error {
 func (h *hold) input() string {
 	var b strings.Builder
 	// The data are plain strings, so a failure is a defect of the template.
-	if err := templates.ExecuteTemplate(&b, "input.txt", map[string]string{
+	if err := templates.ExecuteTemplate(&b, "input.txt", map[string]any{
 		"Requester": h.session.RequesterLogin,
 		"Task":      h.session.Task,
-		"Issue":     fmt.Sprint(h.session.Issue),
+		"Issue":     h.session.Issue,
 		"Title":     quoteLines(h.session.IssueTitle),
 		"Body":      quoteLines(h.session.IssueBody),
 		"Customs":   h.bench.customs,

@@ -59,11 +59,16 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	}
 	// The only place where a token that can write contents exists.
 	remote.Auth = tokenFrom(c.Pusher(row.InstallationID, row.RepositoryID), true)
-	result, err := workspace.Push(ctx, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)
+	result, err := c.Deliver(ctx, workspace, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)
 	if err != nil {
 		return outbox.PushResult{}, pushRefusal(err)
 	}
 	return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref, Server: strings.Join(result.ServerMessages, "\n")}, nil
+}
+
+// push is [Deliver] over the network.
+func push(ctx context.Context, workspace *git.Workspace, remote git.Remote, request git.PushRequest, sealed git.Sealed) (git.PushResult, error) {
+	return workspace.Push(ctx, remote, request, sealed)
 }
 
 // mayPush checks everything that an approval rests on again, at the moment of

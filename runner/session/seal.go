@@ -70,9 +70,12 @@ func shortID(id string) string {
 	return id[max(0, len(id)-6):]
 }
 
-// requester is the person who asked, under the address that GitHub keeps for
-// people who show none.
+// requester is the person who asked; on GitHub under the address that it keeps
+// for people who show none.
 func (h *hold) requester() git.Identity {
+	if h.Person.Name != "" {
+		return h.Person
+	}
 	domain := "users.noreply.github.com"
 	if h.Host != "github.com" {
 		domain = "users.noreply." + h.Host

@@ -40,6 +40,7 @@ import (
 	"handoff/gitops/github"
 	"handoff/gitops/secrets"
 	"handoff/runner"
+	"handoff/runner/approval"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 	"handoff/sandbox"
@@ -73,6 +74,22 @@ type Repository interface {
 	FindPullRequestByHead(ctx context.Context, branch string) (pull github.PullRequest, found bool, err error)
 }
 
+// Source is where the commits of repositories come from. *git.Cache implements
+// it with a cache of what it fetches; for a repository of this machine it is
+// the repository itself. Its errors are those of *git.Cache.
+type Source interface {
+	// Fetch makes sure of the tip of a branch and returns it, FetchCommit of
+	// one commit.
+	Fetch(ctx context.Context, remote git.Remote, branch string) (commit string, err error)
+	FetchCommit(ctx context.Context, remote git.Remote, commit string) error
+	Repository(remote git.Remote) (*git.Repository, error)
+}
+
+// Deliver brings a sealed commit to its branch, which it moves only if it is
+// where the request says. Doing so again succeeds. An *outbox.Refusal will not
+// pass by itself; the other errors are those of [git.Workspace.Push].
+type Deliver func(ctx context.Context, workspace *git.Workspace, remote git.Remote, request git.PushRequest, sealed git.Sealed) (git.PushResult, error)
+
 // Tokens hands out tokens for git over HTTP. With write they may change
 // contents, which only a client that was made for pushing can ask for.
 type Tokens interface {
@@ -89,16 +106,24 @@ type Options struct {
 	// Pusher returns what mints tokens for pushing; it is asked only after an
 	// approval was consumed.
 	Pusher   func(installation, repository int64) Tokens
-	Cache    *git.Cache
+	Cache    Source
 	Sandbox  sandbox.Driver
 	Model    agents.Model
 	Scanner  *secrets.Scanner
 	Operator repoconfig.Operator
 	Caps     store.Caps
+	// Deliver replaces the push over the network; may be nil.
+	Deliver Deliver
+	// BranchOnly says that an approved push ends with the branch: no pull
+	// request is opened.
+	BranchOnly bool
 	// Workflows says that the App may change workflow files.
 	Workflows bool
 	// Bot is the identity that commits carry.
 	Bot git.Identity
+	// Person, when it has a name, is whom commits name as their co-author. By
+	// default that is the requester, under GitHub's no-reply address.
+	Person git.Identity
 	// DataDir holds workspaces and caches; Host keys the cache of repositories.
 	DataDir string
 	Host    string
@@ -118,7 +143,10 @@ type Options struct {
 	// OnDoing is told what the host itself does for a session, such as running
 	// its setup; it must not block, and may be nil.
 	OnDoing func(session, who, what string)
-	Logger  *slog.Logger
+	// OnQuestion is told of every question that people are asked, with what
+	// they are shown; it must not block, and may be nil.
+	OnQuestion func(approval store.Approval, prompt approval.Prompt)
+	Logger     *slog.Logger
 }
 
 // A Conductor holds sessions. Make one with [New]; it is safe for concurrent
@@ -132,6 +160,9 @@ type Conductor struct {
 
 // New returns a conductor.
 func New(options Options) *Conductor {
+	if options.Deliver == nil {
+		options.Deliver = push
+	}
 	return &Conductor{Options: options, stopping: make(chan struct{})}
 }
 

@@ -100,9 +100,14 @@ func (h *hold) pushEffects(ctx context.Context, call agents.Call, _ tools.PushAr
 	if err != nil {
 		return nil, err
 	}
-	push, err := json.Marshal(outbox.Push{ApprovalID: row.ID})
+	key := "session:" + h.session.ID + ":" + row.ID
+	push, err := json.Marshal(outbox.Push{ApprovalID: row.ID, BranchOnly: h.BranchOnly})
 	if err != nil {
 		return nil, err
+	}
+	effects := []agents.EffectRequest{{Key: key + ":push", Kind: outbox.KindPush, Payload: push}}
+	if h.BranchOnly {
+		return effects, nil
 	}
 	body, err := h.pullBody(row, s)
 	if err != nil {
@@ -115,11 +120,9 @@ func (h *hold) pushEffects(ctx context.Context, call agents.Call, _ tools.PushAr
 	if err != nil {
 		return nil, err
 	}
-	key := "session:" + h.session.ID + ":" + row.ID
-	return []agents.EffectRequest{
-		{Key: key + ":push", Kind: outbox.KindPush, Payload: push},
-		{Key: key + ":pull", Kind: outbox.KindPullRequest, Payload: pull, After: key + ":push"},
-	}, nil
+	return append(effects, agents.EffectRequest{
+		Key: key + ":pull", Kind: outbox.KindPullRequest, Payload: pull, After: key + ":push",
+	}), nil
 }
 
 // pullBody is the text of the pull request: the crew's words, disarmed, and

@@ -74,7 +74,7 @@ func (s *State) applyToRun(record Record, run *RunState, payload any) error {
 	case handoffCommitted:
 		return s.applyHandoff(record, run, p)
 	case stepCommitted:
-		run.Steps = append(run.Steps, p.Step)
+		run.Next = p.Step
 		if p.Step != StepInterruption {
 			run.Pending = nil
 		}

@@ -49,8 +49,8 @@ type RunState struct {
 	Usage agents.Usage
 	// Active is the time spent working, waiting not counted.
 	Active time.Duration
-	// Steps are the kinds of next steps so far.
-	Steps []StepKind
+	// Next is the last step that was recorded: what the run is to do.
+	Next StepKind
 	// Pending is the turn whose response is recorded and whose step is not.
 	Pending *Turn
 	// Ended says that the run is over, End how.

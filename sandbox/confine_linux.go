@@ -63,10 +63,11 @@ func forget(first uint) error {
 	return nil
 }
 
-// initNeeds is how much memory this program may take for itself whatever the
-// limit, in bytes: with cgo each thread has a stack of eight megabytes. The
-// watchdog does not count it and enforces the exact limit.
-const initNeeds = 256 << 20
+// initNeeds is how much memory the limit of a single process allows in any case,
+// in bytes, because it binds the init process, too: a thread of a program with
+// cgo has a stack of eight megabytes, and the race detector reserves hundreds.
+// The watchdog enforces the exact limit, for all processes together.
+const initNeeds = 1 << 30
 
 // setLimits sets what the kernel bounds by itself. They are inherited, so the
 // process sets them for itself just before it starts the command.

@@ -14,11 +14,11 @@ import (
 // Protection is a rule for the branches that its pattern matches. By itself it forbids force pushes and deletion.
 type Protection struct {
 	// Pattern is a pattern of path.Match over branch names, for example "main" or "release/*".
-	Pattern string
+	Pattern string `json:"pattern"`
 	// RequirePullRequest refuses direct pushes.
-	RequirePullRequest bool
-	AllowForcePushes   bool
-	AllowDeletions     bool
+	RequirePullRequest bool `json:"require_pull_request"`
+	AllowForcePushes   bool `json:"allow_force_pushes"`
+	AllowDeletions     bool `json:"allow_deletions"`
 }
 
 func (r *repository) protection(branch string) *Protection {

@@ -242,7 +242,7 @@ func commitPage(v *visit) (string, error) {
 }
 
 func comparePage(v *visit) (string, error) {
-	name, plain := strings.CutSuffix(v.echo.Param("*"), ".diff")
+	name, plain := cutDiff(v.echo.Param("*"))
 	left, right, ok := strings.Cut(name, "...")
 	if !ok {
 		return "", errNotFound
@@ -257,6 +257,14 @@ func comparePage(v *visit) (string, error) {
 	v.view.Title, v.view.Tab = name, "code"
 	v.view.Page = changeView{Heading: "Comparing " + name, Commits: v.commitRows(difference.commits), Files: fileViews(difference.files)}
 	return "change.html", nil
+}
+
+// cutDiff takes .diff or .patch off a name; the fake has the same text for both.
+func cutDiff(name string) (string, bool) {
+	if cut, ok := strings.CutSuffix(name, ".diff"); ok {
+		return cut, true
+	}
+	return strings.CutSuffix(name, ".patch")
 }
 
 func logPage(v *visit) (string, error) {

@@ -17,70 +17,70 @@ import (
 
 // UserSpec describes a person or organisation to add.
 type UserSpec struct {
-	Login string
-	Name  string
+	Login string `json:"login"`
+	Name  string `json:"name"`
 	// ID is the numeric id; zero draws the next one.
-	ID int64
+	ID int64 `json:"id"`
 	// Type is User (the default) or Organization.
-	Type string
+	Type string `json:"type"`
 	// Token is the personal access token; empty draws a random one. Organisations have none.
-	Token string
+	Token string `json:"token"`
 }
 
 // RepositorySpec describes a repository to add, with its first commit.
 type RepositorySpec struct {
 	// Owner is the login of a user or organisation that exists.
-	Owner string
-	Name  string
-	ID    int64
+	Owner string `json:"owner"`
+	Name  string `json:"name"`
+	ID    int64  `json:"id"`
 	// Private hides the repository from everyone without a role in it.
-	Private       bool
-	Description   string
-	DefaultBranch string // empty means main
+	Private       bool   `json:"private"`
+	Description   string `json:"description"`
+	DefaultBranch string `json:"default_branch"` // empty means main
 	// Files is the tree of the first commit; nil leaves the repository empty, without any commit. Executable bits
 	// and symlinks are kept if the file system has them.
-	Files fs.FS
+	Files fs.FS `json:"-"`
 	// Message is the first commit's message; empty means "Initial commit". Author, message, date and files being
 	// equal, the commit has the same hash every time.
-	Message string
+	Message string `json:"message"`
 	// When dates the first commit; zero means a fixed day.
-	When time.Time
+	When time.Time `json:"when"`
 	// Roles are granted by login.
-	Roles map[string]Role
+	Roles map[string]Role `json:"roles"`
 	// CustomRoles names roles of the organisation's own and the built-in role that each builds on.
-	CustomRoles map[string]Role
+	CustomRoles map[string]Role `json:"custom_roles"`
 	// Protected are the rules for branches.
-	Protected []Protection
+	Protected []Protection `json:"protected"`
 }
 
 // AppSpec describes a GitHub App to add.
 type AppSpec struct {
-	Slug string
-	Name string
-	ID   int64
+	Slug string `json:"slug"`
+	Name string `json:"name"`
+	ID   int64  `json:"id"`
 	// Owner is the login of the account the App belongs to.
-	Owner string
+	Owner string `json:"owner"`
 	// PrivateKey is the PEM (PKCS #1 or #8) whose public half the fake keeps; empty makes one, see App.PrivateKey.
-	PrivateKey    string
-	WebhookURL    string
-	WebhookSecret string
+	PrivateKey    string `json:"private_key"`
+	WebhookURL    string `json:"webhook_url"`
+	WebhookSecret string `json:"webhook_secret"`
 	// Permissions are those the App asks for, for example {"issues": "write"}; metadata: read is always there.
-	Permissions map[string]string
+	Permissions map[string]string `json:"permissions"`
 	// Events are the webhooks it subscribes to; nil means all that its permissions allow.
-	Events []string
+	Events []string `json:"events"`
 	// Public Apps may be installed by anyone.
-	Public bool
+	Public bool `json:"public"`
 }
 
 // InstallationSpec says where an App is installed.
 type InstallationSpec struct {
-	App     string // slug
-	Account string // login
-	ID      int64
+	App     string `json:"app"`     // slug
+	Account string `json:"account"` // login
+	ID      int64  `json:"id"`
 	// Repositories are names without owner; nil means all, also those that come later.
-	Repositories []string
+	Repositories []string `json:"repositories"`
 	// Permissions that the account granted; nil means all that the App asks for.
-	Permissions map[string]string
+	Permissions map[string]string `json:"permissions"`
 }
 
 var loginPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)

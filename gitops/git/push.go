@@ -209,9 +209,15 @@ func (p *pusher) pack() ([]byte, int, error) {
 type packSource struct {
 	storer.EncodedObjectStorer
 	from source
+	// lazy makes objects be read when they are written, twice in all.
+	lazy bool
 }
 
+// EncodedObject returns an object by its id; the encoder knows no types.
 func (s packSource) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumbing.EncodedObject, error) {
+	if s.lazy {
+		return newLazyObject(s.from, id)
+	}
 	return s.from.get(id)
 }
 

@@ -4,8 +4,10 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,5 +185,35 @@ func TestHardLinksToFilesElsewhereAreNotGivenAway(t *testing.T) {
 	info, err := os.Stat(outside)
 	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Error("the file outside has a new owner")
+	}
+}
+
+// A machine that offers nothing must get a refusal, not a command that runs
+// without isolation.
+func TestNoTierNoSandbox(t *testing.T) {
+	driver := newLocal("local", LocalOptions{StateDir: t.TempDir()}, None, true)
+	_, err := driver.Create(t.Context(), Spec{ID: "x", Workspace: t.TempDir()})
+	if failure, ok := errors.AsType[*Error](err); !ok || failure.Code != CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Nobody becomes a sandbox by accident: the name alone does nothing.
+func TestTheNameAloneDoesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{initName, confineName} {
+		file, err := os.CreateTemp(t.TempDir(), initName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Without arguments the test binary runs all tests, so one is named in
+		// the environment, and the file on descriptor 3 is no sealed launch.
+		command := &exec.Cmd{Path: self, Args: []string{name}, Env: []string{"HANDOFF_TEST_NAME=1"}, ExtraFiles: []*os.File{file}}
+		if output, err := command.CombinedOutput(); err != nil || string(output) != "an ordinary program\n" {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
 	}
 }

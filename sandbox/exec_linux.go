@@ -33,22 +33,22 @@ func (s *localSandbox) Exec(ctx context.Context, command Command) (Result, error
 }
 
 func (s *localSandbox) newExecution(command Command) *execution {
-	return &execution{sandbox: s, limits: s.spec.Limits.tighten(command.Limits), launch: s.launchOf(command), done: make(chan struct{})}
+	limits := s.spec.Limits.tighten(command.Limits)
+	return &execution{sandbox: s, limits: limits, launch: s.launchOf(command, limits), done: make(chan struct{})}
 }
 
-func (s *localSandbox) launchOf(command Command) *launch {
-	l := s.sharedWorldLaunch
+func (s *localSandbox) launchOf(command Command, limits Limits) *launch {
+	var l *launch
 	if s.tier.ownWorld() {
-		l = s.ownWorldLaunch
+		l = s.ownWorldLaunch()
+	} else {
+		l = s.sharedWorldLaunch()
 	}
-	launch := l()
-	launch.Tier = s.tier
-	launch.Identity = s.identity
-	launch.Args = command.argv()
-	launch.Env = environ(s.defaultEnv(), command.Env)
-	launch.Dir = filepath.Join(s.places.toInside(s.spec.Workspace), command.Dir)
-	launch.Limits = s.spec.Limits.tighten(command.Limits)
-	return launch
+	l.Tier, l.Identity, l.Limits = s.tier, s.identity, limits
+	l.Args = command.argv()
+	l.Env = environ(s.defaultEnv(), command.Env)
+	l.Dir = filepath.Join(s.places.toInside(s.spec.Workspace), command.Dir)
+	return l
 }
 
 // begin enters a run into the list of those that Close ends.
@@ -123,30 +123,26 @@ func (e *execution) run(ctx context.Context, command Command) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	log, logPath, err := e.openLog()
+	log, err := e.openLog()
 	if err != nil {
 		return Result{}, err
 	}
-	output := newCollector(log, command.OnOutput, e.logLabel(logPath), e.limits.Shown)
+	output := newCollector(log.writer(), command.OnOutput, log.label(e.number), e.limits.Shown)
 	began := time.Now()
 	st, err := e.process(ctx, command.Stdin, output, start)
-	if log != nil {
-		err = errors.Join(err, log.(*os.File).Close())
-	}
-	if err != nil {
+	if err := errors.Join(err, log.close()); err != nil {
 		return Result{}, fail(CodeSetup, err, "The command could not be started in the sandbox")
 	}
 	reason, detail := e.disarm()
+	if st.Failed != "" && reason == "" {
+		return Result{}, fail(CodeSetup, errors.New(st.Failed), "The sandbox could not be built")
+	}
 	result := resultOf(st, reason, detail)
-	result.Duration = time.Since(began)
-	result.LogPath = logPath
+	result.Duration, result.LogPath = time.Since(began), log.path()
 	result.Output, result.OmittedBytes = output.result()
 	result.Truncated = result.OmittedBytes > 0
 	if st.NotFound != "" {
 		result.Output += "sandbox: " + st.NotFound + "\n"
-	}
-	if st.Failed != "" && reason == "" {
-		return Result{}, fail(CodeSetup, errors.New(st.Failed), "The sandbox could not be built")
 	}
 	return result, nil
 }
@@ -165,24 +161,48 @@ func (e *execution) handOver() (extent, error) {
 	return found.extent, nil
 }
 
-// openLog makes the file for the full output, which is there once only.
-func (e *execution) openLog() (io.Writer, string, error) {
+// A runLog is the file for the full output of a command, or none.
+type runLog struct{ file *os.File }
+
+func (e *execution) openLog() (runLog, error) {
 	dir := e.sandbox.spec.LogDir
 	if dir == "" {
-		return nil, "", nil
+		return runLog{}, nil
 	}
 	file, err := os.CreateTemp(dir, fmt.Sprintf("run-%d-*.log", e.number))
 	if err != nil {
-		return nil, "", fail(CodeSetup, err, "The log of the command cannot be written")
+		return runLog{}, fail(CodeSetup, err, "The log of the command cannot be written")
 	}
-	return file, file.Name(), nil
+	return runLog{file}, nil
 }
 
-func (e *execution) logLabel(path string) string {
-	if path == "" {
+func (l runLog) writer() io.Writer {
+	if l.file == nil {
+		return io.Discard
+	}
+	return l.file
+}
+
+func (l runLog) path() string {
+	if l.file == nil {
 		return ""
 	}
-	return fmt.Sprintf(", full log: run-%d", e.number)
+	return l.file.Name()
+}
+
+// label is how the line about omitted output names the log.
+func (l runLog) label(number int) string {
+	if l.file == nil {
+		return ""
+	}
+	return fmt.Sprintf(", full log: run-%d", number)
+}
+
+func (l runLog) close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
 }
 
 // pipes are the descriptors between the parent and the init process.
@@ -201,13 +221,14 @@ func (p *pipe) open() (err error) {
 func (p *pipes) open(l *launch) (err error) {
 	for _, pipe := range []*pipe{&p.stdin, &p.output, &p.control, &p.status} {
 		if err := pipe.open(); err != nil {
-			return errors.Join(err, p.close())
+			p.close()
+			return err
 		}
 	}
 	if p.launch, err = l.file(); err != nil {
-		return errors.Join(err, p.close())
+		p.close()
 	}
-	return nil
+	return err
 }
 
 // theirs are the ends that the init process gets, in the order of their
@@ -222,13 +243,13 @@ func (p *pipes) closeTheirs() {
 	}
 }
 
-func (p *pipes) close() error {
+// close closes what is still open; files may be closed twice.
+func (p *pipes) close() {
 	for _, file := range []*os.File{p.stdin.r, p.stdin.w, p.output.r, p.output.w, p.control.r, p.control.w, p.status.r, p.status.w, p.launch} {
 		if file != nil {
 			_ = file.Close()
 		}
 	}
-	return nil
 }
 
 // process starts the init process and returns what it reported.

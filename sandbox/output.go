@@ -12,7 +12,7 @@ import (
 // the log, and keeps the head and the tail of the cleaned text for the result.
 // It is used by one goroutine; result may be called after the last Write.
 type collector struct {
-	log      io.Writer // nil for none
+	log      io.Writer
 	onOutput func([]byte)
 	label    string // how the omission line names the full log
 	half     int    // bytes of head, and of tail
@@ -36,10 +36,7 @@ func (c *collector) Write(p []byte) (int, error) {
 	if c.onOutput != nil && len(clean) > 0 {
 		c.onOutput(clean)
 	}
-	if c.log != nil {
-		return c.log.Write(p)
-	}
-	return len(p), nil
+	return c.log.Write(p)
 }
 
 func (c *collector) keep(p []byte) {

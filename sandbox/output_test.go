@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 )
 
 func collect(shown int, pieces ...string) (string, int64) {
-	c := newCollector(nil, nil, ", full log: run-1", shown)
+	c := newCollector(io.Discard, nil, ", full log: run-1", shown)
 	for _, piece := range pieces {
 		_, _ = c.Write([]byte(piece))
 	}

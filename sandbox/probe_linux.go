@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -99,7 +100,7 @@ func (s *localSandbox) testSelf(ctx context.Context, canary string) error {
 	if err != nil {
 		return err
 	}
-	st, err := run.process(ctx, nil, newCollector(nil, nil, "", 1), start)
+	st, err := run.process(ctx, nil, newCollector(io.Discard, nil, "", 1), start)
 	switch reason, detail := run.disarm(); {
 	case err != nil:
 		return err

@@ -29,39 +29,50 @@ const (
 // batchSize is how many records the doomed process writes at once.
 const batchSize = 3
 
-// TestCrashChild is no test: it is the process that TestKilledWhileWriting kills.
-// It takes the session over and appends until the end, saying which batches were
-// acknowledged.
-func TestCrashChild(t *testing.T) {
-	url := os.Getenv(crashVariable)
-	if url == "" {
-		t.Skip("only runs as the process that another test kills")
+// TestMain runs the tests, or is one of the processes that they kill.
+func TestMain(m *testing.M) {
+	var err error
+	switch {
+	case os.Getenv(crashVariable) != "":
+		err = writeUntilKilled(context.Background(), os.Getenv(crashVariable))
+	case os.Getenv(lifeVariable) != "":
+		err = liveOnce(context.Background(), os.Getenv(lifeVariable))
+	default:
+		os.Exit(m.Run())
 	}
-	s, err := store.Open(t.Context(), url, store.Options{NowExpression: storetest.NowExpression})
 	if err != nil {
-		t.Fatal(err)
+		fmt.Println(err)
+		os.Exit(1)
 	}
-	node, err := s.Register(t.Context(), "doomed")
+}
+
+// writeUntilKilled takes the session over and appends until the end, saying
+// which batches were acknowledged.
+func writeUntilKilled(ctx context.Context, url string) error {
+	s, err := store.Open(ctx, url, store.Options{NowExpression: storetest.NowExpression})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	lease, err := s.Acquire(t.Context(), node, store.Caps{})
+	node, err := s.Register(ctx, "doomed")
 	if err != nil {
-		t.Fatal(err)
+		return err
+	}
+	lease, err := s.Acquire(ctx, node, store.Caps{})
+	if err != nil {
+		return err
 	}
 	fmt.Println("acquired", lease.Session().Fence)
 	dieAt(s, os.Getenv(pointVariable))
 	for next := lease.Session().NextSeq; ; next += batchSize {
-		batch := runner.Batch{
+		first, err := lease.Append(ctx, runner.Batch{
 			Records:     []runner.Record{intent("c" + strconv.FormatInt(next, 10)), note("b"), note("c")},
 			Effects:     []agents.EffectRequest{request("effect-" + strconv.FormatInt(next, 10))},
 			Variables:   agents.Variables{"next": strconv.FormatInt(next+batchSize, 10)},
 			ActiveAgent: "tester",
 			Usage:       agents.Usage{Requests: 1, Total: 10, Entries: []agents.UsageEntry{{Total: 10}}},
-		}
-		first, err := lease.Append(t.Context(), batch)
+		})
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		fmt.Println("acknowledged", first)
 	}
@@ -84,7 +95,7 @@ func dieAt(s *store.Store, point string) {
 // a point, and returns its fence and the last batch that it knew to be written.
 func doomed(t *testing.T, url, point string) (fence, acknowledged int64) {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
+	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), crashVariable+"="+url, pointVariable+"="+point)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
@@ -126,7 +137,7 @@ func TestKilledWhileWriting(t *testing.T) {
 	points := []string{"", "guarded", "committing", "committed"}
 	rounds := len(points)
 	if os.Getenv("CI") == "true" {
-		rounds = 50
+		rounds = 20
 	}
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,17 +29,12 @@ const (
 	deathVariable = "HANDOFF_STORE_DEATH"
 )
 
-// TestLifeChild is no test: it is the process of TestKilledAnywhereInALife. It
-// does what there is to do until the session has ended, and can be started again
-// after any death.
-func TestLifeChild(t *testing.T) {
-	url := os.Getenv(lifeVariable)
-	if url == "" {
-		t.Skip("only runs as the process that another test starts")
-	}
-	s, err := store.Open(t.Context(), url, store.Options{NowExpression: storetest.NowExpression})
+// liveOnce does what there is to do until the session has ended. It can be
+// started again after any death.
+func liveOnce(ctx context.Context, url string) error {
+	s, err := store.Open(ctx, url, store.Options{NowExpression: storetest.NowExpression})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	death, _ := strconv.Atoi(os.Getenv(deathVariable))
 	s.SetHook(func(string) {
@@ -46,91 +42,87 @@ func TestLifeChild(t *testing.T) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 	})
-	life := &life{T: t, store: s, outside: os.Getenv(worldVariable)}
-	life.ok(deliver(t, s))
-	life.node, err = s.Register(t.Context(), "life")
-	life.ok(err)
-	for !life.over() {
-		life.route()
-		life.work()
-		life.send()
+	// The delivery comes again and again, as GitHub's may.
+	_, err = s.PutDelivery(ctx, store.Delivery{GUID: "g", InstallationID: 7, Body: []byte("{}")}, []store.Command{
+		{Key: "k", RepositoryID: 1, Owner: "acme", Repository: "shop", Issue: 1, ActorLogin: "ann", Verb: "task"}})
+	if err != nil {
+		return err
+	}
+	node, err := s.Register(ctx, "life")
+	if err != nil {
+		return err
+	}
+	l := &life{store: s, node: node, outside: os.Getenv(worldVariable)}
+	for {
+		for _, step := range []func(context.Context) error{l.route, l.work, l.send} {
+			if err := step(ctx); err != nil && !errors.Is(err, store.ErrNone) {
+				return err
+			}
+		}
+		session, err := s.LastSession(ctx, 1, 1)
+		if err != nil || session.State.Ended() {
+			return err
+		}
 	}
 }
 
-// deliver brings the delivery, again and again, as GitHub would.
-func deliver(t *testing.T, s *store.Store) error {
-	_, err := s.PutDelivery(t.Context(), store.Delivery{GUID: "g", InstallationID: 7, Body: []byte("{}")}, []store.Command{
-		{Key: "k", RepositoryID: 1, Owner: "acme", Repository: "shop", Issue: 1, ActorLogin: "ann", Verb: "task"}})
-	return err
-}
-
 type life struct {
-	*testing.T
 	store   *store.Store
 	node    *store.Node
 	outside string
 }
 
-func (l *life) ok(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-func (l *life) over() bool {
-	session, err := l.store.LastSession(l.Context(), 1, 1)
-	return err == nil && session.State.Ended()
-}
-
 // route makes the command a session.
-func (l *life) route() {
-	command, err := l.store.ClaimCommand(l.Context(), l.node)
-	if errors.Is(err, store.ErrNone) {
-		return
+func (l *life) route(ctx context.Context) error {
+	command, err := l.store.ClaimCommand(ctx, l.node)
+	if err != nil {
+		return err
 	}
-	l.ok(err)
-	l.ok(l.store.RouteCommand(l.Context(), l.node, command.ID, store.Routing{State: store.CommandRouted,
-		Session: &store.Session{InstallationID: 7, RepositoryID: 1, Owner: "acme", Repository: "shop", Issue: 1}}))
+	return l.store.RouteCommand(ctx, l.node, command.ID, store.Routing{State: store.CommandRouted,
+		Session: &store.Session{InstallationID: 7, RepositoryID: 1, Owner: "acme", Repository: "shop", Issue: 1}})
 }
 
 // work takes the session one step on: intent and effect, pause, end.
-func (l *life) work() {
-	lease, err := l.store.Acquire(l.Context(), l.node, store.Caps{})
-	if errors.Is(err, store.ErrNone) {
-		return
+func (l *life) work(ctx context.Context) error {
+	lease, err := l.store.Acquire(ctx, l.node, store.Caps{})
+	if err != nil {
+		return err
 	}
-	l.ok(err)
-	records, err := lease.Load(l.Context(), 1)
-	l.ok(err)
-	switch len(records) {
-	case 0:
-		_, err := lease.Append(l.Context(), runner.Batch{Records: []runner.Record{intent("call")},
+	records, err := lease.Load(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if len(records) > 1 {
+		return lease.Finish(ctx, store.Ending{State: store.StateCompleted, Batch: notes("the end")})
+	}
+	if len(records) == 0 {
+		_, err := lease.Append(ctx, runner.Batch{Records: []runner.Record{intent("call")},
 			Effects: []agents.EffectRequest{request("push")}})
-		l.ok(err)
-		fallthrough
-	case 1:
-		l.ok(lease.Suspend(l.Context(), store.Suspension{State: store.StatePublishing}))
-	default:
-		l.ok(lease.Finish(l.Context(), store.Ending{State: store.StateCompleted, Batch: notes("the end")}))
+		if err != nil {
+			return err
+		}
 	}
+	return lease.Suspend(ctx, store.Suspension{State: store.StatePublishing})
 }
 
 // send pushes once: a line in the file is what GitHub would have.
-func (l *life) send() {
-	effect, reconcile, err := l.store.ClaimEffect(l.Context(), l.node)
-	if errors.Is(err, store.ErrNone) {
-		return
+func (l *life) send(ctx context.Context) error {
+	effect, reconcile, err := l.store.ClaimEffect(ctx, l.node)
+	if err != nil {
+		return err
 	}
-	l.ok(err)
 	have, err := os.ReadFile(l.outside)
-	l.ok(err)
+	if err != nil {
+		return err
+	}
 	if !reconcile || !strings.Contains(string(have), effect.Key) {
-		l.ok(os.WriteFile(l.outside, append(have, effect.Key+"\n"...), 0o600))
+		if err := os.WriteFile(l.outside, append(have, effect.Key+"\n"...), 0o600); err != nil {
+			return err
+		}
 	}
 	outcome := runner.Record{RunID: "run-1", Kind: runner.RecordToolOutcome, Payload: json.RawMessage(`{"call":"call"}`)}
-	l.ok(l.store.EndEffect(l.Context(), l.node, effect, store.EffectEnd{State: store.EffectDone,
-		Records: []runner.Record{outcome}, WakeSession: true}))
+	return l.store.EndEffect(ctx, l.node, effect, store.EffectEnd{State: store.EffectDone,
+		Records: []runner.Record{outcome}, WakeSession: true})
 }
 
 // TestKilledAnywhereInALife lives a session from its delivery to its end, killed
@@ -168,7 +160,7 @@ func livesThrough(t *testing.T, engine string, death int) (died bool) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	w.ok(os.WriteFile(outside, nil, 0o600))
 	live := func(death int) error {
-		command := exec.Command(os.Args[0], "-test.run=^TestLifeChild$", "-test.timeout=1m")
+		command := exec.CommandContext(t.Context(), os.Args[0])
 		command.Env = append(os.Environ(), lifeVariable+"="+url, worldVariable+"="+outside,
 			fmt.Sprintf("%s=%d", deathVariable, death))
 		output, err := command.CombinedOutput()

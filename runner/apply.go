@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
 	"time"
 
 	"handoff/agents"
@@ -320,54 +317,6 @@ func (s *State) thread(owner string) *Thread {
 	return t
 }
 
-// charge adds usage to the run, to every run that it is nested in and to the
-// session.
-func (s *State) charge(run *RunState, usage agents.Usage) {
-	s.Usage.Add(usage)
-	for run != nil {
-		run.Usage.Add(usage)
-		run = s.Runs[run.Parent]
-	}
-}
-
-// lost is what a request whose answer was never recorded is charged: its
-// estimated input (rule R71).
-func (run *RunState) lost() agents.Usage {
-	if run.asked == nil {
-		return agents.Usage{}
-	}
-	estimate := run.asked.Estimate
-	return agents.Usage{
-		Requests: 1, Input: estimate, Total: estimate,
-		Entries: []agents.UsageEntry{{
-			Attempt: 1, Agent: run.asked.Agent, Model: run.asked.Model, Input: estimate, Total: estimate, Estimated: true,
-		}},
-	}
-}
-
-// costsNothing says that the end brings no usage of its own: an answer that
-// was being waited for is then charged by its estimate.
-func (p runEnded) costsNothing() bool {
-	return p.Usage.Requests == 0 && len(p.Usage.Entries) == 0
-}
-
-// calibrate learns from a reported number of input tokens how many a byte is.
-// Absurd numbers are not believed.
-func (run *RunState) calibrate(usage agents.Usage) {
-	if run.asked == nil || run.asked.Bytes == 0 || len(usage.Entries) == 0 {
-		return
-	}
-	last := usage.Entries[len(usage.Entries)-1]
-	if ratio := float64(last.Input) / float64(run.asked.Bytes); !last.Estimated && ratio > 0.05 && ratio < 2 {
-		run.perByte = ratio
-	}
-}
-
-func (s *State) chargeLost(run *RunState) {
-	s.charge(run, run.lost())
-	run.asked = nil
-}
-
 func (run *RunState) active(millis int64) {
 	run.Active = max(run.Active, time.Duration(millis)*time.Millisecond)
 }
@@ -402,37 +351,4 @@ func (run *RunState) call(record Record, key string) (*CallState, error) {
 		}
 	}
 	return nil, fmt.Errorf("record %d (%s) names the call %q, which is not pending", record.Seq, record.Kind, key)
-}
-
-// uniqueCalls gives every call a key and an id of its own (rule R28). It
-// reports whether the calls can be replayed as the model sent them, new ids
-// apart.
-func (t *Thread) uniqueCalls(run string, seq int64, wire []agents.ToolCall) (calls []agents.ToolCall, asSent bool) {
-	asSent = true
-	type identity struct{ id, name, arguments string }
-	seen := map[identity]bool{}
-	for index, call := range wire {
-		if call.ID != "" && seen[identity{call.ID, call.Name, call.Arguments}] {
-			asSent = false
-			continue
-		}
-		seen[identity{call.ID, call.Name, call.Arguments}] = true
-		call.Key = callKey(run, seq, index)
-		minted := "call_" + strconv.FormatInt(seq, 10) + "_" + strconv.Itoa(index)
-		for call.ID == "" || t.ids[call.ID] {
-			call.ID, minted = minted, minted+"_"
-		}
-		t.ids[call.ID] = true
-		if !isObject(call.Arguments) {
-			asSent = false
-		}
-		calls = append(calls, call)
-	}
-	return calls, asSent
-}
-
-// isObject says whether arguments are a JSON object, as providers demand of
-// what is replayed to them.
-func isObject(arguments string) bool {
-	return strings.HasPrefix(strings.TrimLeft(arguments, " \t\r\n"), "{") && json.Valid([]byte(arguments))
 }

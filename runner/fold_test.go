@@ -119,7 +119,7 @@ func TestAJournalThatCannotBeIsRefused(t *testing.T) {
 }
 
 // TestAnySessionSurvivesAnyCrash makes up sessions, kills the process at any
-// append, and looks at the invariants: what a model is asked is always
+// appends, and looks at the invariants: what a model is asked is always
 // well-formed, no call has two effects, each run ends once.
 func TestAnySessionSurvivesAnyCrash(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -147,9 +147,9 @@ func TestAnySessionSurvivesAnyCrash(t *testing.T) {
 		s := tell(t, tools)
 		model := &statelessModel{script: script, fail: r.Fatalf}
 		s.request.Model = model
-		kill := rapid.IntRange(1, 40).Draw(r, "kill")
-		before := rapid.Bool().Draw(r, "before")
-		w := &world{dieAt: kill, dieBefore: before, seen: map[string]int{}}
+		// Each kill is so many appends after the one before.
+		kills := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 4).Draw(r, "kills")
+		w := &world{dieAt: kills[0], dieBefore: rapid.Bool().Draw(r, "before"), seen: map[string]int{}}
 		for range 30 {
 			s.request.Journal = w.mortal(s.journal)
 			outcome, err := runner.Run(t.Context(), s.request)
@@ -157,6 +157,9 @@ func TestAnySessionSurvivesAnyCrash(t *testing.T) {
 			case errors.Is(err, errKilled):
 				w.restart(false)
 				s.restart()
+				if kills = kills[1:]; len(kills) > 0 {
+					w.dieAt = w.appends + kills[0]
+				}
 				continue
 			case err != nil:
 				r.Fatal(err)

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"encoding/json"
 	"time"
 
 	"handoff/agents"
@@ -107,43 +106,6 @@ type CallState struct {
 
 	outcomeSeq  int64
 	outcomeTime time.Time
-}
-
-// A Thread is one conversation: the user's, that of two agents, or the
-// isolated one of an agent used as a tool.
-type Thread struct {
-	// Owner is "" for the user's thread, "a->b" for two agents', a call key
-	// for an isolated one.
-	Owner string
-	Items []agents.Item
-
-	marks     []mark
-	ids       map[string]bool
-	responses map[int64]*responseInfo
-}
-
-// A mark is a place in a thread where the model's view of it changes.
-type mark struct {
-	kind markKind
-	at   int // index of the item that the mark stands before
-	from string
-	to   string
-	upto int64
-}
-
-type markKind int
-
-const (
-	markNest markKind = iota
-	markFilter
-	markCompaction
-)
-
-// responseInfo is what is needed to replay a response as it came.
-type responseInfo struct {
-	provider string
-	raw      json.RawMessage
-	items    int
 }
 
 // Fold computes the state of a journal from its records, which must be all of

@@ -11,6 +11,7 @@ import (
 	"handoff/agents"
 	"handoff/runner"
 	"handoff/runner/store"
+	"handoff/runner/store/storetest"
 )
 
 func TestExpiredNodeLosesItsSessions(t *testing.T) {
@@ -167,6 +168,39 @@ func TestStallBetweenGuardAndCommit(t *testing.T) {
 		w.equal(taken.Session().NextSeq, len(records)+1)
 		w.equal(appended == nil, len(records) == 1)
 	})
+}
+
+// A node freezes in the middle of a transaction and does not come back for as long
+// as anybody waits: Postgres gives its locks away, and what it wakes up to write
+// is refused.
+func TestFrozenTransactionDoesNotHoldUpTheTakeOver(t *testing.T) {
+	url := storetest.URL(t, storetest.Postgres)
+	clock := storetest.NewClock(t, url)
+	// The store's own patience is ten seconds, which a test does not have.
+	impatient := url + "&idle_in_transaction_session_timeout=200"
+	w := &world{T: t, url: url, clock: clock, store: storetest.OpenURL(t, impatient, clock.Options())}
+	id := w.session(1)
+	lease := w.acquire(w.node("freezes"))
+	frozen, thaw := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.store.SetHook(func(point string) {
+		if point == "committing" {
+			once.Do(func() { close(frozen); <-thaw })
+		}
+	})
+	var appended error
+	var wait sync.WaitGroup
+	wait.Go(func() { _, appended = lease.Append(w.Context(), notes("too late")) })
+	<-frozen
+	clock.AdvanceDatabase(store.NodeTTL)
+	w.store = w.another()
+	w.equal(w.acquire(w.node("successor")).Session().ID, id)
+	close(thaw)
+	wait.Wait()
+	if appended == nil {
+		t.Error("the frozen node believes that it has written")
+	}
+	w.equal(len(w.gapless(id)), 0)
 }
 
 func TestNodesClocksDoNotMatter(t *testing.T) {

@@ -39,8 +39,12 @@
 // nobody can know, and the caller reads before it tries again. Conflicts that
 // the database itself resolves (a busy SQLite file, serialisation failures and
 // deadlocks of Postgres) are retried inside. Text is stored without NUL and as
-// valid UTF-8 on both engines; bytes are stored as they are. Times are the
-// database's, in milliseconds. All methods are safe for concurrent use.
+// valid UTF-8 on both engines; bytes are stored as they are. All methods are safe
+// for concurrent use.
+//
+// Times are the database's, in milliseconds. A moment that a caller sets (when
+// to wake, to try again, to expire) is compared with the database's clock, so it
+// is counted from [Store.Now].
 //
 // # The rooms of the database
 //

@@ -31,6 +31,10 @@ const (
 	ApprovalGrace = 10 * time.Second
 )
 
+// ViaTerminal is [Decision.Via] of an answer that was typed where the prompt was
+// shown.
+const ViaTerminal = "terminal"
+
 // A Decision is what somebody decided about an approval.
 type Decision struct {
 	// State is approved, rejected, superseded or expired.
@@ -49,7 +53,8 @@ type Decision struct {
 // log and wakes the session. It returns the row as it is then.
 //
 // An approval needs a pending row, a prompt that appeared [ApprovalCooldown]
-// before ([ErrTooEarly]) and time left by the database's clock
+// before ([ErrTooEarly]; no cooldown in a terminal, where one process shows the
+// prompt and reads the answer) and time left by the database's clock
 // ([ErrApprovalExpired]). A rejection needs a pending row, or an approval given
 // less than [ApprovalGrace] ago: reject wins. Superseding needs a pending or
 // approved row, expiring a pending one past its time (before, it is
@@ -65,7 +70,11 @@ func (t *tx) decide(ctx context.Context, id string, d Decision) (AuditEntry, err
 	var err error
 	switch d.State {
 	case ApprovalApproved:
-		rows, err = t.exec(ctx, approve, append(arguments, millis(d.ActedAt), ApprovalCooldown.Milliseconds())...)
+		cooldown := ApprovalCooldown
+		if d.Via == ViaTerminal {
+			cooldown = 0
+		}
+		rows, err = t.exec(ctx, approve, append(arguments, millis(d.ActedAt), cooldown.Milliseconds())...)
 	case ApprovalRejected:
 		rows, err = t.exec(ctx, reject, append(arguments, ApprovalGrace.Milliseconds())...)
 	case ApprovalSuperseded:

@@ -130,8 +130,12 @@ type ToolUseBehavior struct {
 // A Guardrail looks at text before it is used. It is a name and a function
 // that returns a reason when the text must not pass.
 type Guardrail struct {
-	Name  string
-	Check func(ctx context.Context, text string) (reason string, tripped bool, err error)
+	Name string
+	// Parallel lets an input guardrail run beside the first model call instead
+	// of before it. That saves time and may cost a call in vain; what the model
+	// answered is still neither kept nor acted on when the text trips.
+	Parallel bool
+	Check    func(ctx context.Context, text string) (reason string, tripped bool, err error)
 }
 
 // Usage counts what model calls cost. Tokens are the provider's own numbers

@@ -92,10 +92,9 @@ func (c *caseToolUseChoice) UnmarshalJSON(data []byte) error {
 }
 
 type caseGuardrail struct {
-	Name string `json:"name"`
-	Trip bool   `json:"trip"`
-	// Parallel is read and not used: guardrails here always block (rule R75).
-	Parallel bool `json:"parallel"`
+	Name     string `json:"name"`
+	Trip     bool   `json:"trip"`
+	Parallel bool   `json:"parallel"`
 }
 
 type caseTool struct {

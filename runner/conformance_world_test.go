@@ -388,7 +388,7 @@ func (a caseAgent) agent(asTools map[string]runner.AgentTool) (agents.Agent, err
 func guardrails(cases []caseGuardrail) []agents.Guardrail {
 	var rails []agents.Guardrail
 	for _, c := range cases {
-		rails = append(rails, agents.Guardrail{Name: c.Name, Check: func(context.Context, string) (string, bool, error) {
+		rails = append(rails, agents.Guardrail{Name: c.Name, Parallel: c.Parallel, Check: func(context.Context, string) (string, bool, error) {
 			return "the case says so", c.Trip, nil
 		}})
 	}

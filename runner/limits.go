@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,58 +92,4 @@ func (l *loop) checkLoop(run *RunState) error {
 	tool, _, _ := strings.Cut(run.repeated, "\x00")
 	return &agents.Error{Code: agents.CodeLimitLoop, Message: fmt.Sprintf(
 		"The agent called %s with the same arguments %d times in a row. What was done so far is kept; say what it should do differently and ask again.", tool, run.repeats)}
-}
-
-// guardInput runs the input guardrails before a run's first model call. They
-// block: nothing is asked and nothing happens before they have passed (rule
-// R75). Agents that the work is handed to are not asked again.
-func (l *loop) guardInput(ctx context.Context, run *RunState, agent agents.Agent) error {
-	if run.Turn > 0 || run.asked != nil {
-		return nil
-	}
-	rails := agent.InputGuardrails
-	if run.Parent == "" {
-		rails = slices.Concat(l.config.InputGuardrails, rails)
-	}
-	if len(rails) == 0 {
-		return nil
-	}
-	var text []string
-	for _, item := range l.state.thread(run.Thread).Items[run.first:] {
-		if item.Kind == agents.KindUserMessage {
-			text = append(text, item.Text)
-		}
-	}
-	name, reason, err := guard(ctx, rails, strings.Join(text, "\n\n"))
-	if err != nil {
-		return err
-	}
-	if name != "" {
-		return tripped(agents.CodeGuardrailInput, "The task was not started", name, reason)
-	}
-	return nil
-}
-
-// guard returns the first guardrail that the text trips, with its reason. A
-// guardrail that fails counts as an error of the run: it fails closed.
-func guard(ctx context.Context, rails []agents.Guardrail, text string) (name, reason string, err error) {
-	for _, rail := range rails {
-		reason, trips, err := rail.Check(ctx, text)
-		if err != nil {
-			return "", "", &agents.Error{Code: agents.CodeToolError, Err: err,
-				Message: fmt.Sprintf("The guardrail %s could not decide: %v. Nothing passes until it can.", rail.Name, err)}
-		}
-		if trips {
-			return rail.Name, reason, nil
-		}
-	}
-	return "", "", nil
-}
-
-func tripped(code agents.Code, what, name, reason string) error {
-	message := fmt.Sprintf("%s: the guardrail %s refused it", what, name)
-	if reason != "" {
-		message += " (" + reason + ")"
-	}
-	return &agents.Error{Code: code, Message: message + ". Change the text and ask again."}
 }

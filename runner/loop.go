@@ -167,7 +167,7 @@ func (l *loop) askOnce(ctx context.Context, run *RunState, agent agents.Agent) (
 		return agents.Response{}, err
 	}
 	request.OnDelta = l.deltas(run)
-	return l.Model.Respond(ctx, request)
+	return l.respond(ctx, run, agent, request)
 }
 
 // request puts together what the model is asked.

@@ -37,7 +37,7 @@ const nobody = 65534
 // theStory are the tests that are repeated under other circumstances.
 func theStory() string {
 	story := "^(TestFilesOfTheHost.*|TestMoveAndLink.*|TestModes.*|TestExitCodes.*|TestPaths.*|TestAttacksAreRefused|TestTheEnvironment.*|" +
-		"TestSetuid.*|TestNothingOutlives.*|TestCancel.*|TestTheHost.*|TestTheTierIsTheOneExpected"
+		"TestADirectoryCanBeClosed.*|TestSetuid.*|TestNothingOutlives.*|TestCancel.*|TestTheHost.*|TestTheTierIsTheOneExpected"
 	if os.Getenv("CI") == "true" {
 		story += "|TestGoBuildsAndTests"
 	}

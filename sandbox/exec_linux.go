@@ -78,6 +78,7 @@ type execution struct {
 	launch  *launch
 	limits  Limits
 	number  int
+	free    int64         // bytes on the disk before the start
 	done    chan struct{} // closed when the init process is dead
 
 	mu     sync.Mutex
@@ -151,6 +152,7 @@ func (e *execution) run(ctx context.Context, command Command) (Result, error) {
 // the trees. Both are one walk, and needless where there is one user.
 func (e *execution) handOver() (extent, error) {
 	s := e.sandbox
+	e.free = freeSpace(s.spec.Workspace)
 	if !s.identity.Switch {
 		return measure(s.trees(), nil).extent, nil
 	}
@@ -347,7 +349,7 @@ func (e *execution) killTree(child *os.Process, control *os.File) {
 }
 
 func (e *execution) watchdog(pid int, start extent) *watchdog {
-	return &watchdog{pid: pid, limits: e.limits, trees: e.sandbox.trees(), base: e.sandbox.base, start: start, end: e.end}
+	return &watchdog{pid: pid, limits: e.limits, trees: e.sandbox.trees(), base: e.sandbox.base, start: start, free: e.free, end: e.end}
 }
 
 // watchTime ends the command when its time is up or its caller gives up.

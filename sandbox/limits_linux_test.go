@@ -44,7 +44,7 @@ func TestLimitsEndCommands(t *testing.T) {
 		{"fill the disk and leave", func(l *Limits) { l.Disk = 32 << 20 }, "dd if=/dev/zero of=f bs=1M count=64 2>/dev/null", ReasonDisk},
 		{"many files", func(l *Limits) { l.Files = 500 }, "mkdir d; cd d; seq 2000 | xargs touch; sleep 60", ReasonFiles},
 		{"deep directories", func(l *Limits) {},
-			"/usr/bin/python3 -c 'import os,time\nfor i in range(2500): os.mkdir(\"d\"); os.chdir(\"d\")\ntime.sleep(60)'", ReasonFiles},
+			"/usr/bin/python3 -c 'import os,time\nfor i in range(600): os.mkdir(\"d\"); os.chdir(\"d\")\ntime.sleep(60)'", ReasonFiles},
 		{"one large file", func(l *Limits) { l.FileSize = 1 << 20 }, "exec dd if=/dev/zero of=f bs=1M count=2", ReasonDisk},
 		{"a sparse terabyte", func(l *Limits) {}, "exec truncate -s 1T f", ReasonDisk},
 	}
@@ -69,6 +69,15 @@ func TestLimitsEndCommands(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestADirectoryCanBeClosedButNotFilled(t *testing.T) {
+	inTiers(t, []Tier{Full, Restricted}, func(t *testing.T, r *room) {
+		result := r.shell("mkdir -p closed/inner; cd closed/inner; chmod 0 ..; for i in $(seq 64); do dd if=/dev/zero of=f$i bs=1M count=1 2>/dev/null; done; sync; sleep 60")
+		if result.Reason != ReasonDisk {
+			t.Errorf("%+v", result)
+		}
+	}, lower(func(l *Limits) { l.Disk = 32 << 20 }))
 }
 
 // A session whose disk is full must still be able to clear up.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,7 +16,8 @@ func (e extent) minus(o extent) extent { return extent{e.bytes - o.bytes, e.file
 
 // deepest is how far a walk follows directories. Commands can nest them so deep
 // that no path reaches them; what lies deeper counts as over the limit.
-const deepest = 2000
+// Each level costs the walk a descriptor. Real trees stay far below it.
+const deepest = 256
 
 // A walk measures trees that somebody hostile writes to at the same time. It
 // goes from descriptor to descriptor and follows no symbolic link, so no path
@@ -26,6 +28,7 @@ type walk struct {
 	seen         map[inode]bool // of files with several names
 	extent       extent
 	tooDeep      bool
+	closed       bool        // a directory did not let us in
 	stop         func() bool // asked once per directory; nil for never
 }
 
@@ -103,7 +106,8 @@ func (w *walk) entry(dir *os.File, name string, depth int) error {
 	}
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil // gone, or closed to us: nothing can be added by us there
+		w.closed = w.closed || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR)
+		return nil
 	}
 	return w.directory(os.NewFile(uintptr(fd), name), depth+1)
 }
@@ -161,4 +165,13 @@ func deletedFiles(pids []int) (onDisk, inMemory int64) {
 		}
 	}
 	return onDisk, inMemory
+}
+
+// freeSpace returns how many bytes are free where a path lies, or 0.
+func freeSpace(path string) int64 {
+	var info unix.Statfs_t
+	if unix.Statfs(path, &info) != nil {
+		return 0
+	}
+	return int64(info.Bavail) * int64(info.Bsize)
 }

@@ -21,6 +21,7 @@ type watchdog struct {
 	trees  []string
 	base   extent // when the sandbox was created
 	start  extent // when the command was started
+	free   int64  // bytes free on the disk, when the command was started
 	end    func(Reason, string)
 }
 
@@ -75,6 +76,10 @@ func (w *watchdog) lookAtDisk(stop func() bool) {
 		w.end(ReasonFiles, fmt.Sprintf("Directories are nested more than %d deep.", deepest))
 	case grown.bytes > w.limits.Disk && now.bytes > 0:
 		w.end(ReasonDisk, fmt.Sprintf("The session's commands wrote more than %s.", size(w.limits.Disk)))
+	case found.closed && w.free-freeSpace(w.trees[0]) > w.limits.Disk:
+		// Whoever shuts a directory behind him and writes there is seen by
+		// what is missing elsewhere.
+		w.end(ReasonDisk, fmt.Sprintf("There is %s less on the disk, and directories that cannot be looked into.", size(w.limits.Disk)))
 	case grown.files > w.limits.Files && now.files > 0:
 		w.end(ReasonFiles, fmt.Sprintf("The session's commands made more than %d files.", w.limits.Files))
 	}

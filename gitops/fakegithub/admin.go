@@ -21,6 +21,7 @@ func (s *Server) Reset() error {
 	last := s.world.lastID
 	s.world = newWorld()
 	s.world.lastID = last // so that nothing old is taken for something new
+	s.hooks.drop()
 	s.ClearFaults()
 	s.limits.reset()
 	s.clock.reset()

@@ -113,7 +113,11 @@ func TestTokenReachesWhatItWasMintedFor(t *testing.T) {
 	const integration = "Resource not accessible by integration"
 	scoped.post("/repos/acme/hello/issues", map[string]any{"title": "x"}).refused(403, integration)
 	scoped.post("/repos/acme/secret/issues", map[string]any{"title": "x"}).refused(403, integration)
-	scoped.get("/repos/acme/secret/pulls").refused(403, integration)
+	refused := scoped.get("/repos/acme/secret/pulls")
+	refused.refused(403, integration)
+	if got := refused.response.Header.Get("X-Accepted-GitHub-Permissions"); got != "pull_requests=read" {
+		t.Errorf("what would have been accepted is %q", got)
+	}
 	scoped.get("/user").refused(403, integration)
 	s.as(s.jwt()).get("/repos/acme/hello").refused(403, integration)
 	s.as(s.jwt()).get("/repos/acme/secret").refused(404, "Not Found")
@@ -142,6 +146,7 @@ func TestPeopleMayWhatTheirRoleAllows(t *testing.T) {
 	s.person("ralph").patch("/repos/acme/hello/issues/1", map[string]any{"title": "y"}).is(403)
 	s.person("stranger").patch("/repos/acme/hello/issues/1", map[string]any{"state": "closed"}).is(200)
 	s.person("ralph").post("/repos/acme/hello/git/refs", map[string]any{"ref": "refs/heads/x", "sha": s.repository.Branches["main"]}).is(403)
+	s.person("ralph").get("/repos/acme/hello/collaborators/maria/permission").is(403)
 	s.person("maria").post("/repos/acme/hello/check-runs", map[string]any{"name": "x", "head_sha": s.repository.Branches["main"]}).
 		refused(403, "You must authenticate via a GitHub App.")
 

@@ -179,15 +179,24 @@ func (c *call) admitToRepository() error {
 	if c.repo == nil {
 		return c.server.movedOrMissing(c, owner, name)
 	}
-	if c.operation.permission == "" {
-		if !c.caller.isApp() && !c.caller.sees(c.repo) {
-			return errNotFound
-		}
-	} else if err := c.caller.may(c.repo, c.operation.permission, c.operation.role); err != nil {
+	if err := c.admittedHere(); err != nil {
 		return err
 	}
 	c.path = strings.Replace(c.path, "/repos/"+owner+"/"+name, "/repositories/"+strconv.FormatInt(c.repo.id, 10), 1)
 	return nil
+}
+
+// admittedHere applies the operation's need in the repository, and says what it is as GitHub does. An operation
+// without one is for Apps that look for their installation.
+func (c *call) admittedHere() error {
+	if c.operation.permission == "" {
+		if !c.caller.isApp() && !c.caller.sees(c.repo) {
+			return errNotFound
+		}
+		return nil
+	}
+	c.header("X-Accepted-GitHub-Permissions", strings.NewReplacer(":", "=", ",", "; ").Replace(c.operation.permission))
+	return c.caller.may(c.repo, c.operation.permission, c.operation.role)
 }
 
 // movedOrMissing answers for a name that a repository once had with 301 and its lasting address.

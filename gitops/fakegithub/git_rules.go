@@ -74,7 +74,7 @@ func (s *Server) judgeUpdate(r *repository, who *caller, update refUpdate, objec
 	if reason, words := s.protectionFault(r, update, objects); reason != "" {
 		return reason, words
 	}
-	if reason, words := largeFileFault(commit, objects); reason != "" {
+	if reason, words := largeFileFault(commit, objects, int64(s.limits.limits.LargestFile)); reason != "" {
 		return reason, words
 	}
 	return s.workflowFault(r, who, commit), nil
@@ -164,15 +164,12 @@ func isAncestor(objects storer.EncodedObjectStorer, old, new plumbing.Hash) bool
 	return err == nil && ancestor
 }
 
-// largestFile is GitHub's limit for one file.
-// Source: https://docs.github.com/repositories/working-with-files/managing-large-files/about-large-files-on-github
-const largestFile = 100 << 20
-
 var errFound = errors.New("found")
 
-func largeFileFault(commit *gitobject.Commit, objects storer.EncodedObjectStorer) (string, []string) {
+// largeFileFault looks for files beyond the limit, if the push brings anything that large.
+func largeFileFault(commit *gitobject.Commit, objects storer.EncodedObjectStorer, largest int64) (string, []string) {
 	incoming, ok := objects.(*quarantine)
-	if !ok || !anyTooLarge(incoming) {
+	if largest <= 0 || !ok || !anyLargerThan(largest, incoming) {
 		return "", nil
 	}
 	files, err := commit.Files()
@@ -181,12 +178,12 @@ func largeFileFault(commit *gitobject.Commit, objects storer.EncodedObjectStorer
 	}
 	var words []string
 	err = files.ForEach(func(file *gitobject.File) error {
-		if file.Size <= largestFile {
+		if file.Size <= largest {
 			return nil
 		}
 		words = []string{
 			"error: GH001: Large files detected. You may want to try Git Large File Storage - https://git-lfs.github.com.",
-			fmt.Sprintf("error: File %s is %.2f MB; this exceeds GitHub's file size limit of 100.00 MB", file.Name, float64(file.Size)/(1<<20))}
+			fmt.Sprintf("error: File %s is %.2f MB; this exceeds GitHub's file size limit of %.2f MB", file.Name, float64(file.Size)/(1<<20), float64(largest)/(1<<20))}
 		return errFound
 	})
 	if errors.Is(err, errFound) {
@@ -195,9 +192,9 @@ func largeFileFault(commit *gitobject.Commit, objects storer.EncodedObjectStorer
 	return "", nil
 }
 
-func anyTooLarge(incoming *quarantine) bool {
+func anyLargerThan(largest int64, incoming *quarantine) bool {
 	for _, blob := range incoming.fresh.Blobs {
-		if blob.Size() > largestFile {
+		if blob.Size() > largest {
 			return true
 		}
 	}

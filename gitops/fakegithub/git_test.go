@@ -171,6 +171,31 @@ func TestWorkflowFiles(t *testing.T) {
 	})
 }
 
+func TestLargeFiles(t *testing.T) {
+	for _, backend := range backends(t) {
+		s := newStage(t, func(o *Options) { o.Git, o.Limits = backend, Limits{LargestFile: 1 << 20} })
+		directory := s.clone(s.remote(s.token()))
+		s.commit(directory, "deep/large.bin", strings.Repeat("x", 3<<19))
+		s.refusedPush(directory, "File deep/large.bin is 1.50 MB; this exceeds GitHub's file size limit of 1.00 MB", "HEAD:topic")
+	}
+}
+
+// TestLostAnswerToAPush: the branch is there although git saw the connection break.
+func TestLostAnswerToAPush(t *testing.T) {
+	withBackends(t, func(s *stage) {
+		directory := s.clone(s.remote(s.token()))
+		s.commit(directory, "a.txt", "a")
+		s.server.AddFault(Fault{Kind: FaultLostAnswer, Method: "POST", Path: "/*/*/git-receive-pack"})
+		if output, err := s.git(directory, "push", "origin", "HEAD:topic"); err == nil {
+			s.Errorf("the push was answered:\n%s", output)
+		}
+		state, _ := s.server.State().Repository("acme/hello")
+		if state.Branches["topic"] != s.mustGit(directory, "rev-parse", "HEAD") {
+			s.Errorf("branches are %v", state.Branches)
+		}
+	})
+}
+
 // TestCompareAndSwap: a push that names an old value which is not there any more moves nothing.
 func TestCompareAndSwap(t *testing.T) {
 	withBackends(t, func(s *stage) {

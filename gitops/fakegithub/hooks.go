@@ -133,6 +133,20 @@ func (h *hookSender) finished(count int) {
 	}
 }
 
+// drop forgets what waits to be sent.
+func (h *hookSender) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	dropped := 0
+	for _, queue := range h.queues {
+		dropped += len(queue.waiting)
+		queue.waiting = nil
+	}
+	if h.pending -= dropped; dropped > 0 && h.pending == 0 {
+		close(h.idle)
+	}
+}
+
 func (h *hookSender) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +185,9 @@ func (h *hookSender) send(d *delivery) {
 	h.attempt(d)
 	d.duration = time.Since(begun)
 	s.mu.Lock()
-	s.world.deliveries = append(s.world.deliveries, d)
+	if s.world.apps[d.app.id] == d.app { // not of a world that was reset meanwhile
+		s.world.deliveries = append(s.world.deliveries, d)
+	}
 	s.mu.Unlock()
 	s.log.Debug("webhook", "event", d.event, "action", d.action, "status", d.status)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // Limits are what GitHub allows; zero fields take GitHub's figures, negative ones mean no limit.
-// Source: https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
+// Sources: https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api and
+// https://docs.github.com/repositories/working-with-files/managing-large-files/about-large-files-on-github
 type Limits struct {
 	// PerHour is the primary limit of a credential: requests per hour.
 	PerHour int
@@ -24,11 +25,13 @@ type Limits struct {
 	// ContentPerMinute and ContentPerHour bound the creation of issues, comments and pull requests.
 	ContentPerMinute int
 	ContentPerHour   int
+	// LargestFile is the size in bytes up to which a file may be pushed.
+	LargestFile int
 }
 
 // DefaultLimits are GitHub's figures for an installation outside GitHub Enterprise Cloud.
 var DefaultLimits = Limits{PerHour: 5000, AnonymousPerHour: 60, PointsPerMinute: 900, Concurrent: 100,
-	ContentPerMinute: 80, ContentPerHour: 500}
+	ContentPerMinute: 80, ContentPerHour: 500, LargestFile: 100 << 20}
 
 func (l Limits) withDefaults() Limits {
 	set := func(field *int, fallback int) {
@@ -42,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Concurrent, DefaultLimits.Concurrent)
 	set(&l.ContentPerMinute, DefaultLimits.ContentPerMinute)
 	set(&l.ContentPerHour, DefaultLimits.ContentPerHour)
+	set(&l.LargestFile, DefaultLimits.LargestFile)
 	return l
 }
 
@@ -98,10 +102,14 @@ func (l *limiter) admit(c *call) error {
 	u := l.of(bucket)
 	requests := u.requests.at(now, time.Hour)
 	limit := l.primary(c.caller)
-	if c.operation.path != "/rate_limit" {
+	free := c.operation.path == "/rate_limit" // asking for the limits counts against none of them
+	if !free {
 		requests.count++
 	}
 	l.headers(c, limit, requests)
+	if free {
+		return nil
+	}
 	if limit > 0 && requests.count > limit {
 		return primaryLimit(bucket)
 	}

@@ -60,6 +60,7 @@ func TestPrimaryLimit(t *testing.T) {
 	if got := refused.response.Header.Get("X-RateLimit-Remaining"); got != "0" {
 		t.Errorf("remaining is %s", got)
 	}
+	bot.get("/rate_limit").is(200)
 	s.person("maria").get("/repos/acme/hello").is(200) // counted apart
 	s.server.Advance(time.Hour)
 	s.bot().get("/repos/acme/hello").is(200)

@@ -34,7 +34,7 @@ var operations = []operation{
 	{method: get, path: "/repos/{owner}/{repo}", permission: "metadata:read", role: RoleRead, handle: getRepository},
 	{method: get, path: "/repos/{owner}/{repo}/installation", handle: getRepositoryInstallation},
 	{method: get, path: "/repos/{owner}/{repo}/collaborators/{username}", permission: "metadata:read", role: RoleWrite, status: 204, handle: checkCollaborator},
-	{method: get, path: "/repos/{owner}/{repo}/collaborators/{username}/permission", permission: "metadata:read", role: RoleRead, handle: getPermission},
+	{method: get, path: "/repos/{owner}/{repo}/collaborators/{username}/permission", permission: "metadata:read", role: RoleWrite, handle: getPermission},
 
 	{method: get, path: "/repos/{owner}/{repo}/issues", permission: "issues:read", role: RoleRead, handle: listIssues},
 	{method: post, path: "/repos/{owner}/{repo}/issues", permission: "issues:write", role: RoleRead, status: 201, creates: true, handle: createIssue},

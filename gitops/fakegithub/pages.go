@@ -32,7 +32,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/static/live.js", asset("static/live.js", "text/javascript; charset=utf-8"))
 	e.GET("/static/avatar/:login", avatar)
 
-	pages := e.Group("", localHost, pageHeaders, middleware.CSRFWithConfig(middleware.CSRFConfig{
+	pages := e.Group("", notAPI, localHost, pageHeaders, middleware.CSRFWithConfig(middleware.CSRFConfig{
 		TokenLookup: "form:_csrf", CookieName: "fakegithub_csrf", CookiePath: "/", CookieHTTPOnly: true,
 		CookieSameSite: http.SameSiteStrictMode,
 		Skipper:        func(c echo.Context) bool { return c.Path() == manifestPath && c.FormValue("confirm") == "" },
@@ -43,6 +43,16 @@ func (s *Server) routePages(e *echo.Echo) {
 	s.routeAppPages(pages)
 	s.routeCodePages(pages)
 	s.routeIssuePages(pages)
+}
+
+// notAPI keeps the pages out from below /api/v3.
+func notAPI(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Get(isAPI) == true {
+			return errNotFound
+		}
+		return next(c)
+	}
 }
 
 // localHost refuses names that only point at this machine: a web site could otherwise make a browser talk to the

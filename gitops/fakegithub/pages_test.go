@@ -232,6 +232,7 @@ func TestPrivatePagesAreNotFound(t *testing.T) {
 	s.ok(err)
 	b := s.browser()
 	b.open("/acme/secret", 404)
+	b.open("/api/v3/acme/hello", 404)
 	if strings.Contains(b.open("/", 200), "secret") {
 		t.Error("the list shows a private repository to nobody")
 	}

@@ -215,9 +215,9 @@ func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadP
 	if err != nil {
 		return err
 	}
-	err = c.receive(ctx, dir, session, advertised, id, tips)
+	err = c.receive(ctx, dir, session, advertised, ask{id, tips, 1})
 	if CodeOf(err) == CodeTransport && len(tips) > 0 {
-		err = c.receive(ctx, dir, session, advertised, id, nil)
+		err = c.receive(ctx, dir, session, advertised, ask{id, nil, 1})
 	}
 	if err != nil {
 		return err
@@ -234,11 +234,19 @@ func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadP
 	return addTip(dir, id)
 }
 
+// An ask is for one commit with so many commits of history, by somebody who has
+// others.
+type ask struct {
+	want  plumbing.Hash
+	haves []plumbing.Hash
+	depth int
+}
+
 // receive asks for a commit and stores what comes.
-func (c *Cache) receive(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, id plumbing.Hash, haves []plumbing.Hash) error {
+func (c *Cache) receive(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, what ask) error {
 	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(deltaCache))
 	defer store.Close()
-	request, err := newRequest(store, advertised, id, haves)
+	request, err := newRequest(store, advertised, what)
 	if err != nil {
 		return err
 	}
@@ -255,20 +263,20 @@ func (c *Cache) receive(ctx context.Context, dir string, session transport.Uploa
 	if err := keepShallow(store, response); err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
-	c.log.InfoContext(ctx, "fetched", "commit", id.String(), "bytes", size.n, "shallow", !request.Depth.IsZero())
+	c.log.InfoContext(ctx, "fetched", "commit", what.want.String(), "bytes", size.n, "shallow", !request.Depth.IsZero())
 	return nil
 }
 
-// newRequest asks for one commit: without its history if the server can, and
+// newRequest asks for one commit: without further history if the server can, and
 // without what is here already.
-func newRequest(store *filesystem.Storage, advertised *packp.AdvRefs, id plumbing.Hash, haves []plumbing.Hash) (*packp.UploadPackRequest, error) {
+func newRequest(store *filesystem.Storage, advertised *packp.AdvRefs, what ask) (*packp.UploadPackRequest, error) {
 	request := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
-	request.Wants = []plumbing.Hash{id}
-	request.Haves = haves
+	request.Wants = []plumbing.Hash{what.want}
+	request.Haves = what.haves
 	if !advertised.Capabilities.Supports(capability.Shallow) {
 		return request, nil
 	}
-	request.Depth = packp.DepthCommits(1)
+	request.Depth = packp.DepthCommits(what.depth)
 	if err := request.Capabilities.Set(capability.Shallow); err != nil {
 		return nil, failf(CodeTransport, err, "the server's capabilities contradict each other")
 	}
@@ -276,7 +284,7 @@ func newRequest(store *filesystem.Storage, advertised *packp.AdvRefs, id plumbin
 	if err != nil {
 		return nil, ioError(err, "the cache cannot be read")
 	}
-	if len(haves) > 0 {
+	if len(what.haves) > 0 {
 		request.Shallows = shallows
 	}
 	return request, nil

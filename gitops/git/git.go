@@ -26,6 +26,16 @@
 // moves one ref below refs/heads/copilot/ by compare-and-swap, so somebody
 // else's commit is never overwritten; the server's own words come back.
 //
+// Around that line: a [Pool] keeps pristine trees ready and hands them out by
+// rename; [Workspace.PutGit] makes up a .git for builds that ask for one;
+// [Repository.Log] and [Repository.Blame] read history on the host; and
+// [Local.CreateBranch] puts a sealed commit into a person's own repository.
+//
+// Memory is bounded: pack indexes (about 28 bytes an object), four readers with
+// sixteen megabytes of delta bases each for a repository, the largest files in
+// flight, and the manifest of each open workspace (about 200 bytes a file). See
+// [Limits] for what bounds the rest.
+//
 // The package builds on go-git's plumbing (wire formats, pack files, object
 // encodings) and never starts a process. Its Worktree, alternates and
 // Remote.Push are left alone: they are tens of times slower than git on large

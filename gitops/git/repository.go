@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -23,7 +24,9 @@ type Commit struct {
 	ID, Tree string
 	Parents  []string
 	Author   Identity
-	Message  string
+	// When is when it was committed.
+	When    time.Time
+	Message string
 }
 
 // Commit returns a commit by its full id; [CodeNotFound] when it is not here.
@@ -32,6 +35,10 @@ func (r *Repository) Commit(_ context.Context, id string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
+	return describeCommit(id, commit), nil
+}
+
+func describeCommit(id string, commit *object.Commit) Commit {
 	parents := make([]string, len(commit.ParentHashes))
 	for i, parent := range commit.ParentHashes {
 		parents[i] = parent.String()
@@ -39,8 +46,9 @@ func (r *Repository) Commit(_ context.Context, id string) (Commit, error) {
 	return Commit{
 		ID: id, Tree: commit.TreeHash.String(), Parents: parents,
 		Author:  Identity{Name: commit.Author.Name, Email: commit.Author.Email},
+		When:    commit.Committer.When,
 		Message: commit.Message,
-	}, nil
+	}
 }
 
 func (r *Repository) commit(id string) (*object.Commit, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
@@ -25,7 +26,7 @@ var (
 
 func newMarkdown(options ...renderer.Option) goldmark.Markdown {
 	options = append(options, html.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(diffBlocks{}, 100)))
-	return goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(options...))
+	return goldmark.New(goldmark.WithExtensions(extension.GFM, references{}), goldmark.WithRendererOptions(options...))
 }
 
 func newCleaning() *bluemonday.Policy {
@@ -39,15 +40,19 @@ func newCleaning() *bluemonday.Policy {
 	return policy
 }
 
-// renderComment renders a comment: a new line is a line break, as on GitHub.
-func renderComment(text string) template.HTML { return renderMarkdown(commentMarkdown, text) }
+// renderComment renders a comment: a new line is a line break, as on GitHub, and references are links.
+func renderComment(text string, here place) template.HTML {
+	context := parser.NewContext()
+	context.Set(placeKey, here)
+	return renderMarkdown(commentMarkdown, text, parser.WithContext(context))
+}
 
 // renderDocument renders a file such as README.md.
 func renderDocument(text string) template.HTML { return renderMarkdown(documentMarkdown, text) }
 
-func renderMarkdown(markdown goldmark.Markdown, text string) template.HTML {
+func renderMarkdown(markdown goldmark.Markdown, text string, options ...parser.ParseOption) template.HTML {
 	var buffer bytes.Buffer
-	if err := markdown.Convert([]byte(text), &buffer); err != nil {
+	if err := markdown.Convert([]byte(text), &buffer, options...); err != nil {
 		return template.HTML("<pre>" + template.HTMLEscapeString(text) + "</pre>")
 	}
 	return template.HTML(cleaning.SanitizeBytes(buffer.Bytes())) // cleaned on this very line

@@ -249,7 +249,11 @@ func (v *visit) post(author *account, created, updated time.Time, body string, r
 		association = string(role)
 	}
 	return postView{Author: author.login, Profile: strings.TrimPrefix(v.server.accountPage(author), v.server.URL()), Bot: author.kind == "Bot", Association: association, Created: created, Edited: updated.After(created),
-		HTML: renderComment(body), Source: body, Reactions: countReactions(reactions, v.actor)}
+		HTML: renderComment(body, v.place()), Source: body, Reactions: countReactions(reactions, v.actor)}
+}
+
+func (v *visit) place() place {
+	return place{repository: "/" + v.repo.fullName(), known: func(login string) bool { return v.server.world.account(login) != nil }}
 }
 
 var mention = regexp.MustCompile(`#(\d+)\b`)

@@ -156,12 +156,13 @@ func TestFormsFromElsewhere(t *testing.T) {
 }
 
 func TestMarkdownIsCleaned(t *testing.T) {
+	here := place{repository: "/acme/hello", known: func(login string) bool { return login == "maria" }}
 	for _, text := range []string{
 		"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[x](javascript:alert(1))", "<a href='javascript:alert(1)'>x</a>",
 		"<!-- /copilot push -->", "<iframe src=//evil></iframe>", "<style>body{}</style>", "<form action=//evil><button>x</button></form>",
 		"<svg onload=alert(1)>", "```<script>\nx\n```", "![x](javascript:alert(1))", "<details open ontoggle=alert(1)>x</details>",
 	} {
-		html := strings.ToLower(string(renderComment(text)))
+		html := strings.ToLower(string(renderComment(text, here)))
 		for _, bad := range []string{"<script", "onerror", "javascript:", "<!--", "<iframe", "<style", "<form", "onload", "ontoggle", "<svg"} {
 			if strings.Contains(html, bad) {
 				t.Errorf("%q became %q", text, html)
@@ -174,9 +175,14 @@ func TestMarkdownIsCleaned(t *testing.T) {
 		"<details><summary>s</summary>\n\n**b**\n</details>": "<details><summary>s</summary>",
 		"```diff\n+a\n-b\n```":                               `<span class="line-add">+a</span>`,
 		"a\nb":                                               "a<br",
+		"closes #12.":                                        `closes <a href="/acme/hello/issues/12" rel="nofollow">#12</a>.`,
+		"@maria":                                             `<a href="/maria" rel="nofollow">@maria</a>`,
+		"@nobody":                                            "<p>@nobody</p>",
+		"a@maria #1x":                                        "a@maria #1x",
+		"`#1`":                                               "<code>#1</code>",
 		"~~x~~":                                              "<del>x</del>",
 	} {
-		if html := string(renderComment(text)); !strings.Contains(html, want) {
+		if html := string(renderComment(text, here)); !strings.Contains(html, want) {
 			t.Errorf("%q became %q, want %q in it", text, html, want)
 		}
 	}

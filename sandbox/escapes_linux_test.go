@@ -217,3 +217,38 @@ func TestTheNameAloneDoesNothing(t *testing.T) {
 		}
 	}
 }
+
+// `go run` and upgrades delete a program while it runs.
+func TestADeletedProgramCanStillIsolate(t *testing.T) {
+	if os.Getenv("HANDOFF_TEST_DELETED") == "" {
+		command := exec.Command(filepath.Join(privateCopy(t, false), "handoff.test"), "-test.run=^TestADeletedProgram")
+		command.Env = append(os.Environ(), "HANDOFF_TEST_DELETED=1")
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(self); err != nil {
+		t.Fatal(err)
+	}
+	for _, tier := range append(isolating, None) {
+		driver := newLocal("local", LocalOptions{StateDir: filepath.Join(t.TempDir(), "state")}, tier, tier != None)
+		if found, err := driver.Probe(t.Context()); err != nil || found.Tier != tier {
+			lacks(t, "tier %s after the program was deleted: %v, %v", tier, found.Findings, err)
+		}
+		sandbox, err := driver.Create(t.Context(), Spec{ID: "deleted", Workspace: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result, err := sandbox.Exec(t.Context(), Command{Shell: "echo ran"}); err != nil || result.Output != "ran\n" {
+			t.Errorf("tier %s: %+v, %v", tier, result, err)
+		}
+		if err := sandbox.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

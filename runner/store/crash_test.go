@@ -3,6 +3,7 @@ package store_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,7 +30,8 @@ const (
 // batchSize is how many records the doomed process writes at once.
 const batchSize = 3
 
-// TestMain runs the tests, or is one of the processes that they kill.
+// TestMain runs the tests, or is one of the processes that they kill. Properties
+// are tried less often where nobody waits for a proof.
 func TestMain(m *testing.M) {
 	var err error
 	switch {
@@ -38,7 +40,12 @@ func TestMain(m *testing.M) {
 	case os.Getenv(lifeVariable) != "":
 		err = liveOnce(context.Background(), os.Getenv(lifeVariable))
 	default:
-		os.Exit(m.Run())
+		if os.Getenv("CI") != "true" {
+			err = flag.Set("rapid.checks", "20")
+		}
+		if err == nil {
+			os.Exit(m.Run())
+		}
 	}
 	if err != nil {
 		fmt.Println(err)

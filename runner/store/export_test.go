@@ -82,3 +82,14 @@ func (s *Store) Plan(ctx context.Context, name string) ([]string, error) {
 	}
 	return steps, rows.Err()
 }
+
+// Setting asks a connection for one of its settings, in the engine's words.
+func (s *Store) Setting(ctx context.Context, reading bool, question string) (string, error) {
+	pool := s.write
+	if reading {
+		pool = s.read
+	}
+	var value string
+	err := pool.QueryRowContext(ctx, question).Scan(&value)
+	return value, err
+}

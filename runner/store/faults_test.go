@@ -141,6 +141,32 @@ func TestFilesAreForOurUserAlone(t *testing.T) {
 	}
 }
 
+// The promises rest on these.
+func TestConnectionsAreDurable(t *testing.T) {
+	for engine, settings := range map[string]map[string]string{
+		storetest.SQLite: {"PRAGMA journal_mode": "wal", "PRAGMA synchronous": "2", "PRAGMA foreign_keys": "1",
+			"PRAGMA busy_timeout": "10000"},
+		storetest.Postgres: {"SHOW synchronous_commit": "on", "SHOW idle_in_transaction_session_timeout": "10s",
+			"SHOW application_name": "handoff"},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			s := storetest.Open(t, engine)
+			for question, want := range settings {
+				for _, reading := range []bool{false, true} {
+					if got, err := s.Setting(t.Context(), reading, question); err != nil || got != want {
+						t.Errorf("%s: got %s, %v, want %s", question, got, err, want)
+					}
+				}
+			}
+			if engine == storetest.SQLite {
+				if got, err := s.Setting(t.Context(), true, "PRAGMA query_only"); err != nil || got != "1" {
+					t.Errorf("readers can write: %s, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
 // Two transactions lock two rows in opposite order: Postgres gives one up, the
 // store tries it again, and both are done.
 func TestDeadlockIsTriedAgain(t *testing.T) {

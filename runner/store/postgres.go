@@ -59,6 +59,9 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	}
 	for name, value := range map[string]string{
 		"application_name": "handoff",
+		// What was answered must survive a power loss, whatever the server's
+		// default is.
+		"synchronous_commit": "on",
 		// A node that freezes, or whose machine dies, in the middle of a
 		// transaction would hold its locks for ever.
 		"idle_in_transaction_session_timeout": strconv.FormatInt(postgresPatience.Milliseconds(), 10),

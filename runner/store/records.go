@@ -137,7 +137,8 @@ type Session struct {
 	// CancelRequested is set by /copilot stop; CancelBy by whom.
 	CancelRequested bool
 	CancelBy        string
-	// Attempts counts how often it was acquired since its last pause.
+	// Attempts counts how often it was acquired since its journal last grew or it
+	// was last paused.
 	Attempts int
 	// AgentVersions says which version of each agent it uses, by slug.
 	AgentVersions map[string]string

@@ -1,7 +1,10 @@
 -- name: guard_session
 -- The fence: every write of a lease begins here. It locks the session's row and
--- hands out the numbers of $4 records.
-UPDATE sessions SET next_seq = next_seq + $4, updated_at = @now
+-- hands out the numbers of $4 records. A session that gets on with its work has
+-- its attempts back: only one that brings its holders down at the same place
+-- again and again shall end by them.
+UPDATE sessions SET next_seq = next_seq + $4, updated_at = @now,
+  attempts = CASE WHEN $4 > 0 THEN 0 ELSE attempts END
 WHERE id = $1 AND fence = $2 AND node = $3 AND phase = 'held'
   AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $3 AND n.lease_until > @now)
 RETURNING next_seq - $4, @now

@@ -62,6 +62,7 @@ func (s *screen) write(text string) {
 
 func (s *screen) line(text string)     { s.write(s.paint(plain, text)) }
 func (s *screen) warn(text string)     { s.write(s.paint(yellow, "! "+text)) }
+func (s *screen) alarm(text string)    { s.write(s.paint(red, "! "+text)) }
 func (s *screen) done(text string)     { s.write(s.paint(green, "✔ "+text)) }
 func (s *screen) question(text string) { s.write(s.paint(yellow, "? "+text)) }
 

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"handoff/runner/approval"
+	"handoff/runner/report"
+)
+
+// An openQuestion is one that waits for an answer in the terminal.
+type openQuestion struct {
+	id     string // of the approval
+	prompt approval.Prompt
+}
+
+// A reply is what somebody typed to a question.
+type reply struct {
+	yes    bool
+	reason string
+}
+
+// readReply understands y, yes, n, no, and no with a reason.
+func readReply(line string) (answer reply, ok bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch strings.ToLower(strings.TrimRight(word, ",:")) {
+	case "y", "yes":
+		return reply{yes: true}, rest == ""
+	case "n", "no":
+		return reply{reason: strings.TrimSpace(rest)}, true
+	}
+	return reply{}, false
+}
+
+// readLines sends the lines of a reader and closes the channel after the last.
+// It ends with the program: reading from a terminal cannot be interrupted.
+func readLines(from io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(from)
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+	}()
+	return lines
+}
+
+// ask shows everything that a decision is about.
+func (s *screen) ask(prompt approval.Prompt) {
+	s.line("")
+	if prompt.Path != "" {
+		s.question(fmt.Sprintf("%s asks to delete %s (%d bytes).", prompt.Agent, report.Reveal(prompt.Path), prompt.Size))
+		s.fact("why", oneLine(prompt.Reason))
+		return
+	}
+	s.diff(prompt.Diff)
+	s.line("")
+	s.question(fmt.Sprintf("The crew asks to make the branch %s.", prompt.Branch()))
+	s.fact("title", oneLine(prompt.Title))
+	for line := range strings.Lines(strings.TrimSpace(prompt.Body)) {
+		s.write("  " + s.paint(faint, "│ ") + s.paint(plain, report.Reveal(strings.TrimRight(line, "\n"))))
+	}
+	s.fact("commit", fmt.Sprintf("%s on top of %s", approval.Short(prompt.Commit), approval.Short(prompt.Base)))
+	s.fact("changes", prompt.Totals())
+	s.tests(prompt.Verification)
+	for _, risk := range prompt.Risks {
+		s.warn("Look closely, " + risk.What + ": " + oneLine(strings.Join(risk.Paths, ", ")))
+	}
+}
+
+// oneLine shows somebody else's text on one line, with what is hidden in it.
+func oneLine(text string) string { return report.Reveal(strings.Join(strings.Fields(text), " ")) }
+
+// tests shows what the host's own run of the tests came to.
+func (s *screen) tests(run approval.Verification) {
+	commands := oneLine(strings.Join(run.Commands, " && "))
+	switch {
+	case run.NotRun != "":
+		s.warn("The tests were not run: " + oneLine(run.NotRun))
+	case len(run.Commands) == 0:
+		s.warn("No test command is configured in .github/handoff.yml, so nothing was tested.")
+	case run.Passed:
+		s.fact("tests", fmt.Sprintf("passed on a clean checkout of the commit in %s: %s", report.Duration(run.Duration), commands))
+	default:
+		s.failedTests(run, commands)
+	}
+}
+
+func (s *screen) failedTests(run approval.Verification, commands string) {
+	base := ""
+	if run.BaseKnown && run.BasePassed {
+		base = "; they pass on the base"
+	} else if run.BaseKnown {
+		base = "; they fail on the base as well"
+	}
+	for line := range strings.Lines(run.Output) {
+		s.write("  " + s.paint(faint, "│ "+report.Reveal(strings.TrimRight(line, "\n"))))
+	}
+	s.alarm(fmt.Sprintf("The tests failed with exit code %d: %s%s.", run.ExitCode, commands, base))
+	if len(run.NewFailures) > 0 {
+		s.fact("new", oneLine(strings.Join(run.NewFailures, ", ")))
+	}
+	if len(run.OldFailures) > 0 {
+		s.fact("as before", oneLine(strings.Join(run.OldFailures, ", ")))
+	}
+}
+
+// diff shows a diff in colour. Nothing in it reaches the terminal but
+// characters that can be seen.
+func (s *screen) diff(diff string) {
+	for line := range strings.Lines(diff) {
+		line = strings.TrimRight(line, "\n")
+		s.write(s.paint(diffColour(line), report.Reveal(line)))
+	}
+}
+
+func diffColour(line string) string {
+	switch {
+	case strings.HasPrefix(line, "diff --git "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+		return bold
+	case strings.HasPrefix(line, "@@"):
+		return cyan
+	case strings.HasPrefix(line, "+"):
+		return green
+	case strings.HasPrefix(line, "-"):
+		return red
+	}
+	return plain
+}

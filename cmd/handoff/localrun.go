@@ -1,0 +1,372 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"handoff/gitops/git"
+	"handoff/gitops/github"
+	"handoff/gitops/secrets"
+	"handoff/runner"
+	"handoff/runner/approval"
+	"handoff/runner/intake"
+	"handoff/runner/outbox"
+	"handoff/runner/report"
+	"handoff/runner/session"
+	"handoff/runner/store"
+	"handoff/sandbox"
+)
+
+// A localRun is one session that works for the person at this terminal. It is
+// conducted as every session is; only GitHub is replaced by a [desk], the push
+// by a local branch, and the comments by what this terminal shows.
+type localRun struct {
+	*runCommand
+	files   *runFiles
+	base    localBase
+	show    *screen
+	log     *slog.Logger
+	scanner *secrets.Scanner
+	model   *modelClient
+	driver  sandbox.Driver
+
+	store     *store.Store
+	person    git.Identity
+	lines     <-chan string
+	events    chan told
+	questions chan openQuestion
+	began     time.Time
+}
+
+// localInstallation and localPerson are the ids that a session needs, where
+// there is one of each.
+const (
+	localInstallation = 1
+	localPerson       = 1
+)
+
+// run works on the session until it ends or ctx does.
+func (l *localRun) run(ctx context.Context) (err error) {
+	l.began, l.person = time.Now(), whoAmI()
+	l.show.fact("repository", l.files.about.Repository)
+	l.show.fact("base", l.base.String())
+	l.show.fact("model", l.modelName())
+	if err := l.files.make(); err != nil {
+		return err
+	}
+	if l.store, err = openStore(ctx, l.files.database(), store.ModeServe, l.log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.store.Close()) }()
+	if err := l.hireCrew(ctx); err != nil {
+		return err
+	}
+	id, err := l.session(ctx)
+	if err != nil {
+		return err
+	}
+	stop, err := l.start(ctx)
+	if err != nil {
+		return err
+	}
+	l.show.line("")
+	followed := l.follow(ctx, id)
+	stop()
+	l.drain()
+	return l.finish(context.WithoutCancel(ctx), id, followed)
+}
+
+func (l *localRun) modelName() string {
+	if l.Tape != "" {
+		return "tape " + l.Tape
+	}
+	return strings.TrimSpace(l.model.Provider() + " " + l.Model)
+}
+
+// hireCrew puts the agents into the run's own database: those of the database
+// that was named, or the shipped ones.
+func (l *localRun) hireCrew(ctx context.Context) error {
+	if l.DatabaseURL == "" {
+		return seedAgents(ctx, l.store, false, l.log)
+	}
+	from, err := store.Open(ctx, l.DatabaseURL, store.Options{Mode: store.ModeRead, Logger: l.log})
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	rows, err := from.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := l.store.PutAgent(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session returns the session to work on: a new one, the one that was
+// interrupted, or one that inherits the work of one that ended early.
+func (l *localRun) session(ctx context.Context) (string, error) {
+	wanted := &store.Session{
+		InstallationID: localInstallation, RepositoryID: l.files.repositoryID(),
+		Owner: "local", Repository: filepath.Base(l.files.about.Repository),
+		RequesterID: localPerson, RequesterLogin: l.person.Name, Task: l.files.about.Task,
+	}
+	past, err := l.store.Sessions(ctx, store.SessionFilter{}, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(past) > 0 {
+		last := past[0]
+		switch {
+		case last.State == store.StateCompleted:
+			return "", fmt.Errorf("the run %s is done; start a new one", l.files.name)
+		case !last.State.Ended():
+			return last.ID, l.askAgain(ctx, last.ID)
+		}
+		wanted.Variables = map[string]string{intake.VariableRetryOf: last.ID}
+	}
+	err = l.store.CreateSession(ctx, wanted)
+	return wanted.ID, err
+}
+
+// askAgain voids questions that an interrupted run left open: the crew puts
+// them again, with the tests run again.
+func (l *localRun) askAgain(ctx context.Context, id string) error {
+	if _, err := l.store.SupersedeApprovals(ctx, id, "the run was interrupted"); err != nil {
+		return err
+	}
+	return l.store.Wake(ctx, id)
+}
+
+// start sets the conductor and the outbox to work. The returned function stops
+// them and waits for them.
+func (l *localRun) start(ctx context.Context) (stop func(), err error) {
+	node, err := l.store.Register(ctx, "terminal")
+	if err != nil {
+		return nil, err
+	}
+	here := l.desk()
+	conductor := l.conductor(here)
+	effects := outbox.New(outbox.Options{
+		Store: l.store, Publisher: conductor, Key: []byte(rand.Text()), Logger: l.log,
+		Repository: func(int64, int64) outbox.Repository { return here },
+	})
+	// What is under way ends in an orderly way also when ctx is done.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	beat, stopBeating := context.WithCancel(context.WithoutCancel(ctx))
+	var working, beating sync.WaitGroup
+	beating.Go(func() {
+		if err := node.Keep(beat); err != nil {
+			l.log.Error("this process was too slow and lost its session", "error", err)
+		}
+	})
+	working.Go(func() { conductor.Run(work, node) })
+	working.Go(func() { effects.Run(work, node) })
+	return func() {
+		conductor.StopSoftly()
+		cancel()
+		working.Wait()
+		stopBeating()
+		beating.Wait()
+		leave, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer done()
+		if err := node.Leave(leave); err != nil && !errors.Is(err, store.ErrNodeExpired) {
+			l.log.Warn("the run could not sign off", "error", err)
+		}
+	}, nil
+}
+
+func (l *localRun) desk() *desk {
+	return &desk{
+		path: l.files.about.Repository, person: github.User{ID: localPerson, Login: l.person.Name, Type: "User"},
+		repository: github.Repository{
+			ID: l.files.repositoryID(), Owner: "local", Name: filepath.Base(l.files.about.Repository), DefaultBranch: l.base.branch,
+		},
+	}
+}
+
+func (l *localRun) conductor(here *desk) *session.Conductor {
+	tools := findToolchain()
+	return session.New(session.Options{
+		Store: l.store, Cache: l.base.localSource, Deliver: l.base.deliver, BranchOnly: true, Workflows: true,
+		Repository: func(int64, int64) session.Repository { return here },
+		Pusher:     func(int64, int64) session.Tokens { return here },
+		Sandbox:    l.driver, Model: l.model, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
+		Bot: git.Identity{Name: "handoff", Email: "handoff@localhost"}, Person: l.person, Host: "localhost",
+		DataDir: l.files.data(), SetupDir: l.files.setups(), ReadOnly: tools.mounts, Env: tools.env, Logger: l.log,
+		OnEvent:    func(_ string, event runner.Event) { l.tell(told{event: event}) },
+		OnDoing:    func(_, who, what string) { l.tell(told{who: who, what: what}) },
+		OnQuestion: func(row store.Approval, prompt approval.Prompt) { l.questions <- openQuestion{row.ID, prompt} },
+	})
+}
+
+// tell passes on what happens; a full channel only loses lines on the screen.
+func (l *localRun) tell(what told) {
+	select {
+	case l.events <- what:
+	default:
+	}
+}
+
+// drain shows what is still waiting.
+func (l *localRun) drain() {
+	for {
+		select {
+		case told := <-l.events:
+			l.show.told(told)
+		default:
+			return
+		}
+	}
+}
+
+// follow shows what happens and puts the questions, until the session has
+// ended.
+func (l *localRun) follow(ctx context.Context, id string) error {
+	changed, stop := l.store.Notify(store.TopicSessions)
+	defer stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return errInterrupted
+		case told := <-l.events:
+			l.show.told(told)
+			continue
+		case question := <-l.questions:
+			if err := l.decide(ctx, question); err != nil {
+				return err
+			}
+		case <-changed:
+		case <-tick.C:
+		}
+		now, err := l.store.Session(ctx, id)
+		if err != nil || now.State.Ended() {
+			return err
+		}
+		if _, err := l.store.ExpireApprovals(ctx, 10); err != nil {
+			return err
+		}
+	}
+}
+
+// errInterrupted ends a run before the crew is done. It can go on.
+var errInterrupted = errors.New("the run was interrupted")
+
+// errNobody ends a run that nobody can answer.
+var errNobody = errors.New("the crew asks, and standard input has ended, so nobody can answer; answer there, or approve everything with --yes")
+
+// decide puts one question and records the answer.
+func (l *localRun) decide(ctx context.Context, question openQuestion) error {
+	l.drain()
+	l.show.ask(question.prompt)
+	answer := reply{yes: true}
+	if l.Yes {
+		l.show.said(l.person.Name, "yes (--yes)")
+	} else {
+		var err error
+		if answer, err = l.readAnswer(ctx); err != nil {
+			return err
+		}
+	}
+	decision := store.Decision{State: store.ApprovalRejected, By: l.person.Name, ByID: localPerson, Via: store.ViaTerminal, Reason: answer.reason}
+	if answer.yes {
+		decision.State = store.ApprovalApproved
+	}
+	for {
+		_, err := l.store.Decide(ctx, question.id, decision)
+		switch {
+		case errors.Is(err, store.ErrApprovalExpired), errors.Is(err, store.ErrAlreadyDecided):
+			l.show.warn("The answer came too late: the question is no longer open.")
+			return nil
+		case !errors.Is(err, store.ErrTooEarly):
+			return err
+		}
+		// The outbox has not yet noted that the question was put.
+		sleep(ctx, 20*time.Millisecond)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+	}
+}
+
+// readAnswer waits for a line that says yes or no.
+func (l *localRun) readAnswer(ctx context.Context) (reply, error) {
+	for {
+		l.show.line("y, or n and a reason for the crew:")
+		select {
+		case <-ctx.Done():
+			return reply{}, errInterrupted
+		case line, more := <-l.lines:
+			if !more {
+				return reply{}, errNobody
+			}
+			if answer, ok := readReply(line); ok {
+				return answer, nil
+			}
+		}
+	}
+}
+
+// finish says how the run ended, and keeps the work that became no branch.
+func (l *localRun) finish(ctx context.Context, id string, followed error) error {
+	ended, err := l.store.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	l.show.line("")
+	branch := ended.Variables[outbox.VariableBranch]
+	if branch == "" {
+		if err := l.keepWork(ctx, id); err != nil {
+			l.show.alarm("The work could not be kept as a patch: " + err.Error())
+		}
+	}
+	l.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(ended.Usage.Total), ended.Usage.Requests))
+	l.show.fact("cost", report.Cost(ended.Usage))
+	l.show.fact("time", report.Duration(time.Since(l.began)))
+	goOn := "go on with: handoff run --continue " + l.files.name
+	switch {
+	case followed != nil:
+		return fmt.Errorf("%w; %s", followed, goOn)
+	case ended.State != store.StateCompleted:
+		return fmt.Errorf("%s: %s; %s", ended.Code, strings.TrimRight(ended.Reason, "."), goOn)
+	case branch != "":
+		l.show.done("Branch: " + branch)
+		l.show.fact("look", fmt.Sprintf("git diff %s...%s", l.base.branch, branch))
+	default:
+		l.show.line("The crew is done and made no branch.")
+	}
+	return l.files.clear()
+}
+
+// keepWork writes the workspace's changes as a patch, if there are any.
+func (l *localRun) keepWork(ctx context.Context, id string) error {
+	workspace, err := l.base.local.Open(filepath.Join(l.files.data(), "ws", id))
+	if git.CodeOf(err) == git.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	diff, err := workspace.Diff(ctx)
+	if err != nil || diff == "" {
+		return err
+	}
+	name, err := l.files.keepPatch(redactWith(l.scanner, diff))
+	if err != nil {
+		return err
+	}
+	l.show.fact("patch", name)
+	return nil
+}

@@ -18,6 +18,22 @@ type change struct {
 	behind                int
 	files                 []fileChange
 	diff                  string
+	merge                 *mergeResult // once somebody asked
+}
+
+// mergeResult is the tree that merging would give, or why it cannot be done.
+type mergeResult struct {
+	entries map[string]fileEntry
+	err     error
+}
+
+// merged says what merging the head into the base would give. Server.mu must be held.
+func (c *change) merged() (map[string]fileEntry, error) {
+	if c.merge == nil {
+		c.merge = &mergeResult{}
+		c.merge.entries, c.merge.err = mergedEntries(c)
+	}
+	return c.merge.entries, c.merge.err
 }
 
 type fileChange struct {

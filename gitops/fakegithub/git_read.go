@@ -151,8 +151,8 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 	return commit, err
 }
 
-// size is the repository's size on disk in KiB, as GitHub counts it.
-func (s *Server) size(r *repository) int64 {
+// measure is the repository's size on disk in KiB, as GitHub counts it.
+func measure(r *repository) int64 {
 	var bytes int64
 	_ = filepath.WalkDir(filepath.Join(r.directory, "objects"), func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {

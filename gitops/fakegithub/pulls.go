@@ -117,7 +117,7 @@ func (s *Server) mergeable(r *repository, i *issue) (any, string) {
 	if difference.head == nil {
 		return nil, "unknown"
 	}
-	if _, err := mergedEntries(difference); err != nil {
+	if _, err := difference.merged(); err != nil {
 		return false, "dirty"
 	}
 	return true, "clean"
@@ -177,7 +177,7 @@ func (s *Server) mergePull(r *repository, i *issue, by actor, method, title, mes
 		return "", err
 	}
 	difference := s.pullChange(r, i)
-	entries, err := mergedEntries(difference)
+	entries, err := difference.merged()
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 // refsMoved draws the consequences of moved refs: pull requests follow their branches, Apps are told. Server.mu must
 // be held.
 func (s *Server) refsMoved(r *repository, by *account, updates []refUpdate) {
+	r.size = measure(r)
 	for _, update := range updates {
 		r.pushed, r.updated = s.Now(), s.Now()
 		s.emitPush(r, by, update)

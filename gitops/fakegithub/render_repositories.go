@@ -40,7 +40,7 @@ func (s *Server) repositoryObject(r *repository) object {
 		"id": r.id, "node_id": nodeID("Repository", r.id), "name": r.name, "full_name": r.fullName(),
 		"private": r.private, "owner": s.user(r.owner), "html_url": page, "description": optional(r.description),
 		"fork": false, "url": s.repoAPI(r), "created_at": stamp(r.created), "updated_at": stamp(r.updated),
-		"pushed_at": stamp(r.pushed), "homepage": nil, "size": s.size(r), "language": nil,
+		"pushed_at": stamp(r.pushed), "homepage": nil, "size": r.size, "language": nil,
 		"stargazers_count": 0, "watchers_count": 0, "watchers": 0, "forks": 0, "forks_count": 0,
 		"open_issues": open, "open_issues_count": open, "default_branch": r.defaultBranch,
 		"has_issues": true, "has_projects": false, "has_downloads": false, "has_wiki": false, "has_pages": false,

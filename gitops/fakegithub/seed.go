@@ -135,6 +135,7 @@ func (s *Server) AddRepository(spec RepositorySpec) (Repository, error) {
 	if err := s.initGit(r, spec); err != nil {
 		return Repository{}, fmt.Errorf("fakegithub: repository %s: %w", r.fullName(), err)
 	}
+	r.size = measure(r)
 	s.world.repositories[r.id] = r
 	return s.dumpRepository(r), nil
 }

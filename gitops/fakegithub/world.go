@@ -121,6 +121,7 @@ type repository struct {
 	created       time.Time
 	updated       time.Time
 	pushed        time.Time
+	size          int64              // KiB on disk after the last push
 	changes       map[string]*change // comparisons already made, by base...head
 
 	gitMu sync.Mutex // one writer of refs at a time; taken before Server.mu

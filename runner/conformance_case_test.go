@@ -9,17 +9,8 @@ import (
 	"testing"
 )
 
-// A caseFile is a file of conformance cases. Keys that the driver does not
-// know are errors: a case whose point was not checked must not pass.
-type caseFile struct {
-	Version       int        `json:"version"`
-	About         string     `json:"about"`
-	ItemKinds     []string   `json:"item_kinds"`
-	NextStepKinds []string   `json:"next_step_kinds"`
-	ErrorKinds    []string   `json:"error_kinds"`
-	Cases         []testCase `json:"cases"`
-}
-
+// A testCase is one conformance case. Keys that the driver does not know are
+// errors: a case whose point was not checked must not pass.
 type testCase struct {
 	ID            string                     `json:"id"`
 	Rules         []string                   `json:"rules"`
@@ -188,7 +179,7 @@ type expectation struct {
 	Events                 []string                     `json:"events"`
 	EventsHaveSeq          bool                         `json:"events_have_seq"`
 	Sweep                  bool                         `json:"sweep"`
-	FoldEqualExcept        []string                     `json:"fold_equal_except"`
+	FoldEqualExcept        textList                     `json:"fold_equal_except"`
 	Session                struct {
 		ActiveAgent      string   `json:"active_agent"`
 		ItemsExcludeText textList `json:"items_exclude_text"`
@@ -267,20 +258,8 @@ func readCases(t *testing.T, name string) []testCase {
 	var raw struct {
 		Cases []json.RawMessage `json:"cases"`
 	}
-	if err := json.Unmarshal(data, &raw); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	var rest map[string]json.RawMessage
-	if err := json.Unmarshal(data, &rest); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	delete(rest, "cases")
-	head, err := json.Marshal(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := decodeStrictly(head, &caseFile{}); err != nil {
-		t.Fatalf("%s: %v", name, err)
+	if err := json.Unmarshal(data, &raw); err != nil || len(raw.Cases) == 0 {
+		t.Fatalf("%s holds no cases: %v", name, err)
 	}
 	cases := make([]testCase, len(raw.Cases))
 	for i, data := range raw.Cases {

@@ -37,6 +37,8 @@ type Local struct {
 	probed *Capabilities
 }
 
+var _ Driver = (*Local)(nil)
+
 // NewLocal returns the local driver. It does nothing yet: see [Local.Probe].
 func NewLocal(options LocalOptions) *Local {
 	return newLocal("local", options, Full, true)

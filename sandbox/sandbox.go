@@ -19,8 +19,9 @@
 //   - [Tier] names how much isolation there is. No tier, no commands: a
 //     driver that cannot isolate refuses, and its error says which layer is
 //     missing and how to get it.
-//   - [Unisolated] isolates nothing. It exists for the demo, which runs its
-//     own shipped story, and for people who ask for it on their own machine.
+//   - [NewUnisolated] makes a driver that isolates nothing. It exists for the
+//     demo, which runs its own shipped story, and for people who ask for it on
+//     their own machine.
 //
 // How the local driver works. The program starts itself again (/proc/self/exe)
 // in new user, mount, pid, network, ipc, uts and cgroup namespaces; [Init],
@@ -49,6 +50,8 @@ import (
 )
 
 // A Driver makes sandboxes of one kind. Drivers are safe for concurrent use.
+// Nothing of a local sandbox survives the process that made it but its
+// workspace, which is the caller's, so there is no way to attach to one.
 type Driver interface {
 	// Probe reports what the driver can do on this machine. It tries rather
 	// than guesses, keeps the answer, and may be called often. A machine that

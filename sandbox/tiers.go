@@ -88,6 +88,9 @@ func (c Capabilities) Err() error {
 	if c.Tier > None {
 		return nil
 	}
+	if len(c.Findings) == 0 {
+		return fail(CodeUnavailable, nil, "The %s sandbox isolates nothing. Choose the local one, or a container.", c.Driver)
+	}
 	lines := make([]string, 0, len(c.Findings))
 	for _, finding := range c.Findings {
 		lines = append(lines, finding.String())

@@ -16,7 +16,8 @@ var (
 
 const (
 	// MaxAttempts is how often a session is taken over or retried without
-	// having reached a pause or an end before its holder may only finish it.
+	// having got anywhere (a record, a pause, an end) before its holder may only
+	// finish it.
 	MaxAttempts = 5
 	// maxLastWords is how many further attempts a holder gets for that. A
 	// session that brings the process down even then is ended by the store.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,10 +49,11 @@ func TestFaultsOfOpeningAreSentences(t *testing.T) {
 }
 
 func TestUnreachableServerIsNamedWithoutItsPassword(t *testing.T) {
-	url := storetest.URL(t, storetest.Postgres)
 	w := &world{T: t}
-	missing := strings.Replace(url, "/postgres?", "/no_such_database?", 1)
-	_, err := store.Open(t.Context(), missing, store.Options{})
+	missing, err := url.Parse(storetest.URL(t, storetest.Postgres))
+	w.ok(err)
+	missing.Path = "/no_such_database"
+	_, err = store.Open(t.Context(), missing.String(), store.Options{})
 	w.fault(err, store.CodeUnreachable)
 }
 

@@ -36,7 +36,8 @@ var errNoServer = errors.New("no PostgreSQL server is installed; set " + serverV
 func freshSchema(t testing.TB) string {
 	t.Helper()
 	address := os.Getenv(serverVariable)
-	if address == "" {
+	private := address == ""
+	if private {
 		started, err := server()
 		if err != nil {
 			missing(t, err.Error())
@@ -51,11 +52,13 @@ func freshSchema(t testing.TB) string {
 	if err := run(t.Context(), address, "CREATE SCHEMA "+name); err != nil {
 		missing(t, "the server cannot create a schema: "+err.Error())
 	}
-	t.Cleanup(func() {
-		if err := run(context.Background(), address, "DROP SCHEMA "+name+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-	})
+	if !private {
+		t.Cleanup(func() {
+			if err := run(context.Background(), address, "DROP SCHEMA "+name+" CASCADE"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	parameters := location.Query()
 	parameters.Set("search_path", name)
 	location.RawQuery = parameters.Encode()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -132,27 +133,39 @@ func nested(items []agents.Item) []agents.Item {
 	return []agents.Item{{Seq: last.Seq, Kind: nestedKind, Time: last.Time, Text: transcript(items)}}
 }
 
-// transcript writes items as text.
+// historyMark is what stands around a transcript, in any writing.
+var historyMark = regexp.MustCompile(`(?i)<(\s*/?\s*)conversation_history`)
+
+// transcript writes items as text in which nothing looks like its end.
 func transcript(items []agents.Item) string {
 	var lines []string
 	for _, item := range items {
-		text := strings.NewReplacer("<conversation_history>", "<conversation history>", "</conversation_history>", "</conversation history>").Replace(item.Text)
-		switch item.Kind {
-		case nestedKind:
-			lines = append(lines, item.Text)
-		case agents.KindUserMessage:
-			lines = append(lines, "user: "+text)
-		case agents.KindMessageOutput:
-			lines = append(lines, item.Agent+": "+text)
-		case agents.KindToolCall, agents.KindHandoffCall:
-			lines = append(lines, fmt.Sprintf("%s calls %s %s", item.Agent, item.Call.Name, item.Call.Arguments))
-		case agents.KindToolCallOutput, agents.KindHandoffOutput:
-			lines = append(lines, fmt.Sprintf("output of %s: %s", item.Call.Name, text))
-		case agents.KindSystemNote, agents.KindCompaction:
-			lines = append(lines, text)
+		if item.Kind == nestedKind {
+			lines = append(lines, item.Text) // a transcript already
+			continue
+		}
+		if line := transcribe(item); line != "" {
+			lines = append(lines, historyMark.ReplaceAllString(line, "<${1}conversation history"))
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// transcribe writes one item, "" for one that models do not see.
+func transcribe(item agents.Item) string {
+	switch item.Kind {
+	case agents.KindUserMessage:
+		return "user: " + item.Text
+	case agents.KindMessageOutput:
+		return item.Agent + ": " + item.Text
+	case agents.KindToolCall, agents.KindHandoffCall:
+		return fmt.Sprintf("%s calls %s %s", item.Agent, item.Call.Name, item.Call.Arguments)
+	case agents.KindToolCallOutput, agents.KindHandoffOutput:
+		return fmt.Sprintf("output of %s: %s", item.Call.Name, item.Text)
+	case agents.KindSystemNote, agents.KindCompaction:
+		return item.Text
+	}
+	return ""
 }
 
 // compacted replaces the items up to a seq by the summary, but keeps the last

@@ -55,9 +55,6 @@ const (
 // run works on the session until it ends or ctx does.
 func (l *localRun) run(ctx context.Context) (err error) {
 	l.began, l.person = time.Now(), whoAmI()
-	l.show.fact("repository", l.files.about.Repository)
-	l.show.fact("base", l.base.String())
-	l.show.fact("model", l.modelName())
 	if err := l.files.make(); err != nil {
 		return err
 	}
@@ -72,6 +69,9 @@ func (l *localRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	l.show.fact("repository", l.files.about.Repository)
+	l.show.fact("base", l.base.String())
+	l.show.fact("model", l.modelName())
 	stop, err := l.start(ctx)
 	if err != nil {
 		return err
@@ -127,10 +127,11 @@ func (l *localRun) session(ctx context.Context) (string, error) {
 	}
 	if len(past) > 0 {
 		last := past[0]
-		switch {
-		case last.State == store.StateCompleted:
+		if last.State == store.StateCompleted {
 			return "", fmt.Errorf("the run %s is done; start a new one", l.files.name)
-		case !last.State.Ended():
+		}
+		l.base.pin(last.Variables)
+		if !last.State.Ended() {
 			return last.ID, l.askAgain(ctx, last.ID)
 		}
 		wanted.Variables = map[string]string{intake.VariableRetryOf: last.ID}

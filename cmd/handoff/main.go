@@ -27,6 +27,7 @@ type commandLine struct {
 	Demo       demoCommand       `cmd:"" help:"Run the whole story on this machine: a fake GitHub, the real bot, real git, a real sandbox, a tape for a model."`
 	Serve      serveCommand      `cmd:"" help:"Run the bot."`
 	Run        runCommand        `cmd:"" help:"Let the crew work on a local repository; approvals are asked here, the result is a local branch."`
+	Models     modelsCommand     `cmd:"" help:"Show which model providers are configured, or test one."`
 	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`
 	Fakegithub fakegithubCommand `cmd:"" help:"Serve a fake GitHub on loopback, to try things on."`
@@ -71,23 +72,36 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if exited >= 0 {
 		return exited
 	}
+	if parseError, ok := errors.AsType[*kong.ParseError](err); ok {
+		return usage(parser, parseError.Context, err, stderr)
+	}
 	if err != nil {
-		return usage(parser, err, stderr)
+		return usage(parser, nil, err, stderr)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := parsed.Run(&process{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}); err != nil {
+	err = parsed.Run(&process{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
+	if _, ok := errors.AsType[misuse](err); ok {
+		return usage(parser, parsed, err, stderr)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "handoff:", err)
 		return 1
 	}
 	return 0
 }
 
+// A misuse is an error about arguments that make no sense together.
+type misuse string
+
+// Error returns the sentence.
+func (m misuse) Error() string { return string(m) }
+
 // usage shows the help that belongs to what was typed, then what is wrong.
-func usage(parser *kong.Kong, err error, stderr io.Writer) int {
-	if parseError, ok := errors.AsType[*kong.ParseError](err); ok {
+func usage(parser *kong.Kong, typed *kong.Context, err error, stderr io.Writer) int {
+	if typed != nil {
 		parser.Stdout = stderr
-		_ = parseError.Context.PrintUsage(false)
+		_ = typed.PrintUsage(false)
 	}
 	fmt.Fprintln(stderr, "\nhandoff:", err)
 	return 2

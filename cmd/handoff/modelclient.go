@@ -20,7 +20,7 @@ type modelClient struct {
 
 // tapeSettings replace the model by a tape, or make one.
 type tapeSettings struct {
-	Tape   string `help:"Replay this tape in place of a model." type:"existingfile" placeholder:"FILE"`
+	Tape   string `help:"Replay this tape in place of a model." type:"path" placeholder:"FILE"`
 	Record string `help:"Write what the model says to this tape; an existing file is replaced." type:"path" placeholder:"FILE"`
 }
 

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"handoff/agents"
 	"handoff/gitops/git"
 	"handoff/gitops/secrets"
 	"handoff/runner/approval"
+	"handoff/runner/session"
 	"handoff/sandbox"
 )
 
@@ -30,15 +32,15 @@ type runCommand struct {
 	LogLevel    string `name:"log-level" default:"error" enum:"debug,info,warn,error" help:"What is logged to standard error beside the live view."`
 }
 
-// Validate refuses arguments that make no sense together.
-func (r *runCommand) Validate() error {
+// check refuses arguments that make no sense together.
+func (r *runCommand) check() error {
 	switch {
 	case r.Continue == "" && strings.TrimSpace(r.Task) == "":
-		return errors.New(`say what the crew shall do: handoff run --repo DIR "task"`)
+		return misuse(`say what the crew shall do: handoff run --repo DIR "task"`)
 	case r.Continue != "" && r.Task != "":
-		return errors.New("--continue goes on with the task of that run; leave out the new one")
+		return misuse("--continue goes on with the task of that run; leave out the new one")
 	case r.Continue != "" && !runName.MatchString(r.Continue):
-		return fmt.Errorf("--continue is %q, which is no name of a run", r.Continue)
+		return misuse(fmt.Sprintf("--continue is %q, which is no name of a run", r.Continue))
 	}
 	return nil
 }
@@ -46,6 +48,9 @@ func (r *runCommand) Validate() error {
 // Run lets the crew work on a local repository. Everything that can be missing
 // is looked for before anything is written.
 func (r *runCommand) Run(p *process) (err error) {
+	if err := r.check(); err != nil {
+		return err
+	}
 	show := newScreen(p.stdout)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
@@ -154,6 +159,14 @@ func whoAmI() git.Identity {
 		person.Email = login + "@" + host
 	}
 	return person
+}
+
+// pin takes the base that an earlier session of the run began with, if it came
+// so far: the work that it left is work on that commit.
+func (b *localBase) pin(variables agents.Variables) {
+	if commit := variables[session.VariableBaseCommit]; commit != "" {
+		b.base, b.branch = commit, variables[session.VariableBaseBranch]
+	}
 }
 
 // String says what the crew starts from, and what it does not see.

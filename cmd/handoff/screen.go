@@ -115,7 +115,10 @@ func (s *screen) event(event runner.Event) {
 }
 
 func (s *screen) toolOutput(agent string, event runner.Event) {
-	call := s.called[event.CallKey]
+	call, ok := s.called[event.CallKey]
+	if !ok {
+		call = event // it was called before this program was started
+	}
 	mark, colour := "✔", green
 	if report.CallFailed(call.Tool, event.Text, event.IsError) {
 		mark, colour = "✘", red

@@ -13,13 +13,19 @@ import (
 	"handoff/runner/repoconfig"
 )
 
+// The session variables that name what a session started from.
+const (
+	VariableBaseBranch = "base_branch"
+	VariableBaseCommit = "base_commit"
+)
+
 // The session variables that the conductor sets and relies on.
 const (
 	varRepository   = "repository"
 	varIssue        = "issue"
 	varIssueTitle   = "issue_title"
-	varBaseBranch   = "base_branch"
-	varBaseCommit   = "base_commit"
+	varBaseBranch   = VariableBaseBranch
+	varBaseCommit   = VariableBaseCommit
 	varSetupCommand = "setup_command"
 	varTestCommand  = "test_command"
 	varBranch       = outbox.VariableBranch

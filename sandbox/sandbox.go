@@ -97,8 +97,10 @@ const (
 type Spec struct {
 	// ID names the session: 1 to 64 letters, digits, '.', '_' or '-'.
 	ID string
-	// Workspace is the host directory that commands may change. Absolute. It
-	// must not hold hard links to files elsewhere.
+	// Workspace is the host directory that commands may change. Absolute. Give
+	// a copy, not somebody's own directory: when the program runs as root,
+	// everything in it and in the writable mounts gets another owner, which
+	// is refused for a file with hard links.
 	Workspace string
 	// ReadOnly lists further directories or files that commands may read and
 	// execute: toolchains outside of /usr, dependency caches.

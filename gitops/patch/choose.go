@@ -20,6 +20,8 @@ type finding struct {
 	// foreign says that the hunk fits but its added lines use another kind of
 	// indentation than the file.
 	foreign bool
+	// escaped says that the hunk fits but added lines may be HTML-escaped.
+	escaped bool
 	// weak says that the old side is brackets and blanks only: then nothing
 	// but an exact line or a heading decides.
 	weak bool
@@ -97,24 +99,23 @@ func (s *source) settle(set placements, i int) {
 // show it.
 type drift struct {
 	lines int
-	// unknown is set when the other hunks contradict each other; the numbers
-	// are then worth nothing.
-	unknown bool
+	// known is set when other hunks agree on it; unknown when they contradict
+	// each other, and the numbers are worth nothing.
+	known, unknown bool
 }
 
 // drift compares the stated with the true lines of the settled hunks.
 func (set placements) drift(except int) drift {
 	var d drift
-	first := true
 	for i, f := range set {
 		if i == except || len(f.places) != 1 || f.failure != "" || f.hunk.start == 0 {
 			continue
 		}
 		off := f.places[0].first() + 1 - f.hunk.start
-		if !first && off != d.lines {
+		if d.known && off != d.lines {
 			return drift{unknown: true}
 		}
-		d.lines, first = off, false
+		d = drift{lines: off, known: true}
 	}
 	return d
 }
@@ -142,20 +143,19 @@ func (f finding) byNumber(d drift) int {
 			next = i
 		}
 	}
-	if distance(best) == 0 && (!f.weak || f.countsHold()) {
-		return best
-	}
-	if !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best) && f.countsHold() {
+	trusted := f.countsHold() || d.known && !f.weak
+	near := !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
+	if trusted && (distance(best) == 0 || near) {
 		return best
 	}
 	return -1
 }
 
-// countsHold says that the header's counts are right, so that its numbers were
-// not invented.
+// countsHold says that the header's counts, as far as it gives any, are right,
+// so that its line number was not invented either.
 func (f finding) countsHold() bool {
 	old, new := f.hunk.counts()
-	return f.hunk.oldCount == old && f.hunk.newCount == new
+	return !f.hunk.countsStated || f.hunk.oldCount == old && f.hunk.newCount == new
 }
 
 // byHeading chooses the one place in the block of the hunk's heading; -1 when

@@ -307,6 +307,18 @@ var classes = []class{
 		if strings.Count(w.want, "\n") <= strings.Count(w.src, "\n") {
 			return false
 		}
+		for _, h := range w.hunks {
+			var old strings.Builder
+			for _, l := range h.lines {
+				if l[0] != '+' && l[0] != '\\' {
+					old.WriteString(l[1:] + "\n")
+				}
+			}
+			inner := h.lines[0][0] == ' ' && h.lines[len(h.lines)-1][0] == ' '
+			if inner && strings.Contains(w.want, old.String()) {
+				return false // the same change is still possible elsewhere
+			}
+		}
 		w.src = w.want
 		return true
 	}},
@@ -359,6 +371,9 @@ var classes = []class{
 	{name: "must refuse: forgotten plus", refuse: true, hunks: func(w *work) bool {
 		for i, h := range w.hunks {
 			for j, l := range h.lines {
+				if j == 0 || j == len(h.lines)-1 {
+					continue // at the edge it could be an invented line
+				}
 				if l[0] == '+' && !trivial(l[1:]) && !strings.Contains(w.src, strings.TrimSpace(l[1:])) {
 					w.hunks[i].lines[j] = " " + l[1:]
 					return true

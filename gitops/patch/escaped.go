@@ -89,26 +89,38 @@ func unescapeHTML(hunks []hunk) ([]hunk, bool) {
 	})
 }
 
-// unescapeJSON returns the hunks without JSON's escaping, line by line.
+// unescapeJSON returns the hunks without JSON's escaping, line by line. A line
+// that would become several was not escaped by itself.
 func unescapeJSON(hunks []hunk) ([]hunk, bool) {
-	return mapLines(hunks, unquoteJSON)
+	return mapLines(hunks, func(text string) (string, bool) {
+		plain, ok := unquoteJSON(text)
+		return plain, ok && !strings.Contains(plain, "\n")
+	})
 }
 
 // settleEscapes decides whether the diff as a whole was escaped (rule 18). An
 // escaped reading needs every hunk to fit at levels 0 and 1. Where the plain
-// one fits as well, only added lines differ: then the file shows which is
-// meant, if it writes the special characters bare and never escaped.
+// one fits as well, only added lines carry escapes: then it takes escaped
+// quotes, or that no quote is bare, to show that a program escaped them. Where
+// the file merely suggests it the diff is refused, since either reading could
+// be the wrong one.
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
-	if unescaped, ok := unescapeHTML(hunks); ok && (!plain.within(2) || s.meansEscapes(hunks)) {
-		if set, ok := s.placeEscaped(unescaped, "HTML escapes were undone"); ok {
+	fits := plain.within(3)
+	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || s.addsEscapes(hunks, escapedQuote) || s.writesBare()) {
+		set, placed := s.placeEscaped(unescaped, "HTML escapes were undone")
+		if placed && (!plain.within(2) || s.addsEscapes(hunks, escapedQuote) || withoutQuotes(hunks)) {
 			return set
+		}
+		if fits && s.addsEscapes(hunks, escapable) {
+			plain[0].failure, plain[0].escaped = NoMatch, true
+			return plain
 		}
 	}
 	if plain.within(2) {
 		return plain
 	}
 	if unescaped, ok := unescapeJSON(hunks); ok {
-		if set, ok := s.placeEscaped(unescaped, "JSON escapes were undone"); ok {
+		if set, placed := s.placeEscaped(unescaped, "JSON escapes were undone"); placed {
 			return set
 		}
 	}
@@ -140,16 +152,36 @@ func (set placements) within(limit int) bool {
 // escapedQuote is how quotes are escaped; hardly anybody writes one by hand.
 var escapedQuote = regexp.MustCompile(`&(quot|#34|#39|#x27|#x22);`)
 
-// meansEscapes decides about added lines that alone carry HTML escapes: they
-// are escapes if the file writes the same characters bare and never escaped,
-// or if quotes are escaped, which only a program does.
-func (s *source) meansEscapes(hunks []hunk) bool {
+// addsEscapes says whether an added line has an escape of a kind that the file
+// does not use.
+func (s *source) addsEscapes(hunks []hunk, kind *regexp.Regexp) bool {
+	if kind.Match(s.text) {
+		return false
+	}
 	for _, h := range hunks {
 		for _, l := range h.lines {
-			if l.op == add && escapedQuote.MatchString(l.text) && !escapedQuote.Match(s.text) {
+			if l.op == add && kind.MatchString(l.text) {
 				return true
 			}
 		}
 	}
+	return false
+}
+
+// withoutQuotes says that no line has a bare quote.
+func withoutQuotes(hunks []hunk) bool {
+	for _, h := range hunks {
+		for _, l := range h.lines {
+			if strings.ContainsAny(l.text, "\"'`") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// writesBare says that the file uses the characters that HTML escapes and
+// never their escapes, and is not markup itself.
+func (s *source) writesBare() bool {
 	return !escapable.Match(s.text) && strings.ContainsAny(string(s.text), "<>&") && !strings.Contains(string(s.text), "</")
 }

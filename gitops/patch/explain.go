@@ -145,6 +145,12 @@ func (s *source) enclosing(at int) string {
 }
 
 func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
+	if f.escaped {
+		e.Line = f.places[0].first() + 1
+		b.WriteString("It fits, but its added lines contain &lt;, &gt; or &amp; where the file writes <, > and & as they are. Send the diff without HTML escapes; if they are meant, use write_file or edit. The file there:\n")
+		s.show(b, f.places[0].first(), f.places[0].last())
+		return
+	}
 	if f.foreign {
 		s.explainForeign(b, e, f)
 		return

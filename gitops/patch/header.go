@@ -226,6 +226,7 @@ func (r *reader) readHunk() {
 		if match := numbers.FindStringSubmatch(header); match != nil {
 			h.start = smallNumber(match[1])
 			h.oldCount, h.newCount = count(match[2]), count(match[4])
+			h.countsStated = match[2] != "" || match[4] != ""
 			header = match[5]
 		} else {
 			header = strings.Trim(header, "@")

@@ -87,7 +87,11 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 		if strings.Contains(indent, "\t") {
 			return text, true // uses the file's kind already
 		}
-		return strings.Repeat("\t", len(indent)/m.width) + indent[:len(indent)%m.width] + rest, true
+		over := len(indent) % m.width
+		if over > 0 && rest[0] != '*' {
+			return "", false // neither so many tabs nor the style of a block comment
+		}
+		return strings.Repeat("\t", len(indent)/m.width) + indent[:over] + rest, true
 	default:
 		return strings.ReplaceAll(indent, "\t", strings.Repeat(" ", m.width)) + rest, true
 	}
@@ -145,12 +149,9 @@ func (s *source) foreignIndentation(h hunk) bool {
 	for _, text := range s.lines {
 		countIndentation(text, &fileTabs, &fileSpaces)
 	}
-	return spaces > 0 && fileTabs > minEvidence && fileSpaces == 0 ||
-		tabs > 0 && fileSpaces > minEvidence && fileTabs == 0
+	return spaces > 0 && fileTabs > 0 && fileSpaces == 0 ||
+		tabs > 0 && fileSpaces > 0 && fileTabs == 0
 }
-
-// minEvidence is how many indented lines make a file's custom.
-const minEvidence = 5
 
 // countIndentation counts a line by what it is indented with. A single space
 // is the style of comments and no indentation.

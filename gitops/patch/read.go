@@ -41,6 +41,9 @@ type hunk struct {
 	// start is the stated first old line, 0 when the header has no numbers;
 	// oldCount and newCount are the stated counts, -1 when absent.
 	start, oldCount, newCount int
+	// countsStated says that the header has counts, which are 1 where a header
+	// with a line number leaves them out.
+	countsStated bool
 	// headings are the texts beside @@, outermost first.
 	headings []string
 	lines    []line

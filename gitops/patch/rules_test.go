@@ -281,3 +281,18 @@ func TestTooLargeToAlign(t *testing.T) {
 	diff.WriteString("+x\n line 1\n")
 	expectCode(t, []byte(src.String()), diff.String(), TooLarge)
 }
+
+// Rule 18: a diff that was escaped as a whole.
+func TestEscapedDiffs(t *testing.T) {
+	src := "if a < b && c {\n\tsay(\"x\")\n}\n\nfunc f() {\n\trun()\n}\n"
+	literal := strings.Replace(src, "\trun()\n", "\trun(\"&lt;\")\n", 1)
+	checkExamples(t, map[string]example{
+		"context shows it":          {src: src, diff: "@@\n if a &lt; b &amp;&amp; c {\n-\tsay(&#34;x&#34;)\n+\tsay(&#34;y&#34;)\n", want: strings.Replace(src, `"x"`, `"y"`, 1)},
+		"only added lines, quotes":  {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(&#34;now&#34;)\n", want: strings.Replace(src, "run()", `run("now")`, 1)},
+		"only added lines, no hint": {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(1 &lt; 2)\n", want: strings.Replace(src, "run()", "run(1 < 2)", 1)},
+		"a literal or an escape":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"&lt;\")\n", code: NoMatch},
+		"the file writes escapes":   {src: literal, diff: "@@\n func f() {\n-\trun(\"&lt;\")\n+\trun(\"&gt;\")\n", want: strings.Replace(literal, "&lt;", "&gt;", 1)},
+		"a bare bracket beside":     {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"<b>&amp;</b>\")\n", want: strings.Replace(src, "run()", `run("<b>&amp;</b>")`, 1)},
+		"JSON, line by line":        {src: src, diff: "@@\n if a < b && c {\n-\\tsay(\\\"x\\\")\n+\\tsay(\\\"y\\\\n\\\")\n", want: strings.Replace(src, `"x"`, `"y\n"`, 1)},
+	})
+}

@@ -188,7 +188,7 @@ const fullContext = 3
 // common that they prove nothing; there must be a second sign.
 func (s *source) breaksOff(f finding) bool {
 	h := f.hunk
-	if h.cut && !h.changes() {
+	if h.cut && (!h.changes() || s.tornLine(f)) {
 		return true // the change was still to come
 	}
 	old, new := h.counts()
@@ -205,6 +205,21 @@ func (s *source) breaksOff(f finding) bool {
 	}
 	missing := min(h.oldCount-old, h.newCount-new)
 	return trailing < fullContext && trailing < leading || trailing == 0 || exact && missing >= fullContext
+}
+
+// tornLine says whether the hunk's last line is the beginning of the line that
+// the file has there.
+func (s *source) tornLine(f finding) bool {
+	last := f.hunk.lines[len(f.hunk.lines)-1]
+	p := f.places[0]
+	if last.op != keep || p.last() < 0 || last.text == "" {
+		return false
+	}
+	at := p.last()
+	if p.at[len(p.at)-1] < 0 {
+		at++ // the last line was taken for an invented one
+	}
+	return at < len(s.lines) && len(last.text) < len(strings.TrimRight(s.lines[at], " \t")) && strings.HasPrefix(s.lines[at], last.text)
 }
 
 // otherReadings are the hunk's texts under other assumptions about how it was

@@ -89,7 +89,7 @@ func (b *Toolbox) computePatch(call agents.Call, args applyPatchArgs) ([]fileCha
 // computeFile works out one file. Every path that the diff names must be one
 // that the agent may change.
 func (b *Toolbox) computeFile(call agents.Call, wanted string, file patch.FileDiff, alone bool) (fileChange, error) {
-	name, err := patchedPath(wanted, file, alone)
+	name, err := b.patchedPath(wanted, file, alone)
 	if err != nil {
 		return fileChange{}, err
 	}
@@ -137,24 +137,30 @@ func (b *Toolbox) checkRename(call agents.Call, change *fileChange, to string) e
 
 // patchedPath decides which file a part of the diff is about. The argument
 // names it; a header that clearly names another is a contradiction that only
-// the model can resolve.
-func patchedPath(wanted string, file patch.FileDiff, alone bool) (string, error) {
+// the model can resolve. Headers are often longer (absolute) or shorter (no
+// folder) than the path; that is no contradiction unless the other file exists.
+func (b *Toolbox) patchedPath(wanted string, file patch.FileDiff, alone bool) (string, error) {
 	header := file.Path()
-	if header == "" {
+	if header == "" || header == wanted {
 		return wanted, nil
 	}
+	clean, err := CleanPath(header)
 	if !alone {
-		clean, err := CleanPath(header)
 		if err != nil {
 			return "", &patchRefusal{text: err.Error()}
 		}
 		return clean, nil
 	}
-	header = path.Clean("/" + header)
-	if header == "/"+wanted || strings.HasSuffix(header, "/"+wanted) || strings.HasSuffix("/"+wanted, header) {
-		return wanted, nil
+	rooted := path.Clean("/" + header)
+	if strings.HasSuffix(rooted, "/"+wanted) || strings.HasSuffix("/"+wanted, rooted) {
+		if err != nil || clean == wanted {
+			return wanted, nil
+		}
+		if hash, err := b.config.Tree.HashFile(clean); err == nil && hash == "" {
+			return wanted, nil
+		}
 	}
-	return "", &patchRefusal{path: wanted, text: fmt.Sprintf("path is %s, but the diff's header names %s. Nothing was changed. Say the same file in both.", wanted, file.Path())}
+	return "", &patchRefusal{path: wanted, text: fmt.Sprintf("path is %s, but the diff's header names %s. Nothing was changed. Say the same file in both.", wanted, header)}
 }
 
 // patchError adds to a refusal of the patch what the session knows about it.

@@ -103,6 +103,20 @@ func TestAPatchOfSeveralFilesIsAtomic(t *testing.T) {
 	}
 }
 
+// The header of a diff may be longer or shorter than the path, but must not
+// mean another file.
+func TestAPatchSaysItsFileTwice(t *testing.T) {
+	b := newBench(t, map[string]string{"pkg/a.go": "one\n", "a.go": "one\n"})
+	diff := func(header string) string { return "--- " + header + "\n+++ " + header + "\n@@\n-one\n+two\n" }
+	for _, header := range []string{"/home/u/repo/pkg/a.go", "repo/pkg/a.go", "pkg/a.go"} {
+		b.works("apply_patch", arguments{"path": "pkg/a.go", "diff": diff(header)})
+		b.put("pkg/a.go", "one\n")
+	}
+	for _, header := range []string{"a.go", "b.go", "pkg/b.go"} {
+		b.fails("apply_patch", arguments{"path": "pkg/a.go", "diff": diff(header)}, "Say the same file in both")
+	}
+}
+
 // What makes a file go away waits for a maintainer, however it is asked for;
 // what would be refused anyway does not.
 func TestDeletingNeedsApproval(t *testing.T) {

@@ -75,6 +75,10 @@ func (s *source) placeAll(hunks []hunk) placements {
 // settle applies rule 8 to hunk i.
 func (s *source) settle(set placements, i int) {
 	f := &set[i]
+	if len(f.places) > maxPlaces {
+		f.failure = Ambiguous
+		return
+	}
 	chosen := -1
 	stated := f.byNumber(set.drift(i))
 	heading := s.byHeading(*f)

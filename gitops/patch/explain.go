@@ -215,13 +215,17 @@ func (s *source) explainForeign(b *strings.Builder, e *Error, f finding) {
 	s.show(b, p.first()-10, p.last()+10)
 }
 
+// maxVotes is how often a line may be in the file to say anything about where a
+// hunk belongs.
+const maxVotes = 64
+
 // closest finds the offset at which most of the old lines stand in the file.
 func (s *source) closest(h hunk, old []line) (start, matching int) {
 	f := s.form(2)
 	votes := map[int]int{}
 	for i, l := range old {
 		id := f.id(l.text, 2)
-		if id < 0 || f.counts[id] > maxPlaces {
+		if id < 0 || f.counts[id] > maxVotes {
 			continue
 		}
 		weight := 3

@@ -34,8 +34,8 @@ func (p place) last() int {
 }
 
 // maxPlaces bounds how many places are compared; a hunk with more is as
-// ambiguous as it gets.
-const maxPlaces = 64
+// ambiguous as it gets, whatever its header says.
+const maxPlaces = 4096
 
 // places finds where the lines stand together in the file at a level from 0
 // to 2. More than maxPlaces are cut off.

@@ -256,6 +256,17 @@ func TestHostileHeaders(t *testing.T) {
 	expectCode(t, make([]byte, MaxFile+1), poemDiff, TooLarge)
 }
 
+// Among very many places the stated line still decides, and beyond all measure
+// nothing does.
+func TestVeryManyPlaces(t *testing.T) {
+	src := strings.Repeat("same\n", 3000)
+	result := apply(t, strings.Repeat("same\nother\n", 1500), "@@ -2001,1 +2001,1 @@\n-same\n+new\n")
+	if result.Hunks[0].Line != 2001 {
+		t.Errorf("placed at line %d", result.Hunks[0].Line)
+	}
+	expectCode(t, []byte(strings.Repeat(src, 3)), "@@ -2001,1 +2001,1 @@\n-same\n+new\n", Ambiguous)
+}
+
 // Very many hunks in a very long file are refused before they are looked for.
 func TestTooManyHunks(t *testing.T) {
 	var diff strings.Builder

@@ -28,7 +28,7 @@ func (s *Server) Reset() error {
 	return errors.Join(failures...)
 }
 
-// change runs work on a repository by its name.
+// onRepository runs work on the repository owner/name, under the lock.
 func (s *Server) onRepository(fullName string, work func(*repository) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,6 +128,7 @@ func (s *Server) RenameUser(login, name string) error {
 	return nil
 }
 
+// onInstallation runs work on an installation, under the lock.
 func (s *Server) onInstallation(id int64, work func(*installation) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,12 +9,12 @@
 // repositories below Options.DataDir and are read from there each time; no ref is ever stored a second time.
 //
 // Four doors lead to that state, and all four pass through the same domain functions (createComment,
-// setCheckRun, openPull …), so that a comment is the same comment whoever posts it:
+// createCheckRun, createPull …), so that a comment is the same comment whoever posts it:
 //
 //   - the REST API, at /, at /api/v3/ (where GitHub Enterprise Server has it) and at /repositories/{id}/…;
 //     the table in operations.go says for each operation who may call it and with which permission;
 //   - git over smart HTTP at /{owner}/{repo}.git, served by git's own http-backend or by go-git. Which of the two
-//     moves the objects makes no difference to the rules: receive.go reads every push before either sees it;
+//     moves the objects makes no difference to the rules: git_rules.go judges every push before either sees it;
 //   - the pages, where a person reads, comments, reacts and clicks; the page's "acting as" switch says as whom;
 //   - the Go methods of Server and [Person], for seeding and for tests.
 //

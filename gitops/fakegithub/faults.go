@@ -36,7 +36,7 @@ type Fault struct {
 	Count int `json:"count,omitempty"`
 	// RetryAfter is in seconds, for the kinds that tell when to come back; zero means 1, negative leaves the header out.
 	RetryAfter int `json:"retry_after,omitempty"`
-	// Delay is for FaultSlow.
+	// Delay is for FaultSlow; in JSON it is in nanoseconds.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 

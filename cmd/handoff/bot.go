@@ -54,8 +54,6 @@ type surroundings struct {
 	doing func(session, who, what string)
 	// getenv looks up keys and addresses of model providers.
 	getenv func(string) string
-	// setupDir holds caches of repositories' setups, "" for the data directory.
-	setupDir string
 	// sweepEvery is the time between two looks at GitHub's delivery log, 0 for
 	// the usual.
 	sweepEvery time.Duration
@@ -159,7 +157,7 @@ func (b *bot) newConductor(identity github.Identity, model agents.Model, scanner
 		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
 		Bot:     git.Identity{Name: identity.BotLogin(), Email: fmt.Sprintf("%d+%s@%s", identity.AppID, identity.BotLogin(), noReply(b.host()))},
 		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL,
-		SetupDir: b.around.setupDir, ReadOnly: tools.mounts, Env: tools.env, OnEvent: b.around.watch, OnDoing: b.around.doing, Logger: b.log,
+		SetupDir: b.settings.SetupDir, ReadOnly: tools.mounts, Env: tools.env, OnEvent: b.around.watch, OnDoing: b.around.doing, Logger: b.log,
 		Repository: func(installation, repository int64) session.Repository {
 			return b.app.Installation(installation).ReadOnly(repository)
 		},

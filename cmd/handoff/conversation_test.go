@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
-	os.Exit(m.Run())
+	runChild()
+	testscript.Main(m, map[string]func(){"handoff": main})
 }
 
 // update writes what GitHub looked like into the scripts, where it differs.

@@ -82,7 +82,7 @@ func (d *demoCommand) raise(ctx context.Context, p *process, dir string, play *p
 	return newStage(ctx, stageSpec{
 		dir: dir, repository: demo.Repository, files: files, listen: d.Listen, git: backends[d.Git],
 		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}), database: d.DatabaseURL, sandbox: driver,
-		around: surroundings{watch: play.watch, doing: play.doing, setupDir: setupCache(dir)}, log: log,
+		around: surroundings{watch: play.watch, doing: play.doing}, setupDir: setupCache(dir), log: log,
 	})
 }
 

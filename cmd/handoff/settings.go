@@ -66,6 +66,7 @@ type serverSettings struct {
 	Listen        string        `name:"listen" env:"LISTEN" default:":8080" help:"Address to listen on for webhooks and pages."`
 	PublicURL     string        `name:"public-url" env:"PUBLIC_URL" help:"Address under which people reach this server." placeholder:"URL"`
 	DataDir       string        `name:"data-dir" env:"DATA_DIR" default:"data" help:"Directory for caches and workspaces."`
+	SetupDir      string        `name:"setup-dir" env:"SETUP_DIR" help:"Directory for the caches of repositories' setups; empty for a folder of the data directory." placeholder:"DIR"`
 	Sandbox       string        `name:"sandbox" env:"SANDBOX" default:"local" enum:"local,none" help:"Sandbox driver: local, or none on a fake GitHub."`
 	Sessions      int           `name:"max-sessions" env:"MAX_SESSIONS" default:"8" help:"Sessions that work at the same time, on all nodes."`
 	PerOwner      int           `name:"max-sessions-per-installation" env:"MAX_SESSIONS_PER_INSTALLATION" default:"4" help:"Of those, sessions of one installation."`

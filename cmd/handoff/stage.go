@@ -54,6 +54,7 @@ type stageSpec struct {
 	limits     fakegithub.Limits
 	database   string // "" for SQLite in dir
 	sandbox    string
+	setupDir   string
 	around     surroundings
 	adjust     func(*serveCommand)
 	log        *slog.Logger
@@ -111,7 +112,7 @@ func (s *stage) settings(spec stageSpec, app fakegithub.App) serveCommand {
 			CommandTime: 5 * time.Minute, Role: "write", Expires: time.Hour,
 		},
 		serverSettings: serverSettings{
-			DataDir: filepath.Join(spec.dir, "data"), Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
+			DataDir: filepath.Join(spec.dir, "data"), SetupDir: spec.setupDir, Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
 		},
 	}
 	settings.DatabaseURL = spec.database

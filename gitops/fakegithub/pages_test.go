@@ -6,11 +6,14 @@ import (
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -287,8 +290,8 @@ func TestManifestFlow(t *testing.T) {
 	s.as("").post("/app-manifests/"+back.Query().Get("code")+"/conversions", nil).is(201)
 }
 
-// TestPageInABrowser loads a page in Chromium: it must come out as a document with what it is about, and its own
-// policy must let its style and script through.
+// TestPageInABrowser loads a page in Chromium: its own policy must let its style and script through, and when somebody
+// comments while it is open, the page shows it by itself.
 func TestPageInABrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -298,11 +301,37 @@ func TestPageInABrowser(t *testing.T) {
 	s := newStage(t, func(o *Options) { o.ActingAs = "maria" })
 	_, err = s.server.As("maria").CreateIssue("acme/hello", "Looks right", "- [x] yes")
 	s.ok(err)
+	front := s.commentOnSecondLook("/acme/hello/issues/1")
 	output, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr",
-		"--user-data-dir="+t.TempDir(), "--dump-dom", s.server.URL()+"/acme/hello/issues/1").CombinedOutput()
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=10000", "--dump-dom", front+"/acme/hello/issues/1").CombinedOutput()
 	s.ok(err)
-	if page := string(output); !strings.Contains(page, "Looks right") || strings.Contains(page, "Content Security Policy") {
-		t.Errorf("the browser shows:\n%s", page)
+	page := string(output)
+	for _, want := range []string{"Looks right", "while you were looking"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the browser does not show %q:\n%s", want, page)
+		}
 	}
+	if strings.Contains(page, "Content Security Policy") {
+		t.Errorf("the page breaks its own policy:\n%s", page)
+	}
+}
+
+// commentOnSecondLook is a way to the server that has somebody comment just before the page is asked for again.
+func (s *stage) commentOnSecondLook(path string) string {
+	s.Helper()
+	target, err := url.Parse(s.server.URL())
+	s.ok(err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	var looks atomic.Int32
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Path == path && looks.Add(1) == 2 {
+			if _, err := s.server.As("walter").Comment("acme/hello", 1, "while you were looking"); err != nil {
+				s.Error(err)
+			}
+		}
+		proxy.ServeHTTP(w, request)
+	}))
+	s.Cleanup(front.Close)
+	return front.URL
 }

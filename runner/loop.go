@@ -204,7 +204,7 @@ func (l *loop) answered(ctx context.Context, run *RunState, agent agents.Agent, 
 	record := modelResponse{
 		Agent: agent.ID, Turn: run.Turn + 1, Text: l.redact(response.Text), Reasoning: l.redact(response.Reasoning),
 		Refusal: response.Refusal, Calls: response.ToolCalls, Finish: response.FinishReason, Raw: response.Raw,
-		Provider: agent.Model.Provider, Model: response.Model, RequestID: response.RequestID,
+		Provider: response.Provider, Model: response.Model, RequestID: response.RequestID,
 		Usage: response.Usage, Active: l.active(),
 	}
 	if record.Text != response.Text {

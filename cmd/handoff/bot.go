@@ -126,7 +126,7 @@ func (b *bot) wire(ctx context.Context, identity github.Identity) (err error) {
 		return err
 	}
 	b.outbox = outbox.New(outbox.Options{
-		Store: b.store, Publisher: b.conductor, Key: key, Logger: b.log,
+		Store: b.store, Publisher: b.conductor, Key: key, Redact: scanner.Redact, Logger: b.log,
 		Repository: func(installation, repository int64) outbox.Repository {
 			return b.app.Installation(installation).Writer(repository)
 		},

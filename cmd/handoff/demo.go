@@ -151,7 +151,7 @@ func (p *play) story(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if goRoot(filepath.SplitList(os.Getenv("PATH"))) == "" {
+	if _, err := sandbox.GoToolchain(); err != nil {
 		return errors.New("the story builds and tests a Go service, and no go command is on PATH; install Go and try again")
 	}
 	p.show.fact("fake GitHub", p.stage.github.URL()+"/"+stageOwner+"/"+demo.Repository)

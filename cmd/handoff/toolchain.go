@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,32 +18,18 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // findToolchain finds the machine's own Go, wherever it is installed, so that
 // commands can build and test Go without a network. A machine without Go has
-// other work to do.
+// other work to do. The user's module cache is left out: it may hold modules
+// that not everybody who uses this server may see.
 func findToolchain() toolchain {
 	found := toolchain{env: map[string]string{"PATH": defaultPath}}
-	root := goRoot(filepath.SplitList(os.Getenv("PATH")))
-	if root == "" {
+	installed, err := sandbox.GoToolchain()
+	if err != nil {
 		return found
 	}
-	found.env["PATH"] = filepath.Join(root, "bin") + ":" + defaultPath
-	found.env["GOROOT"] = root
-	if !strings.HasPrefix(root, "/usr/") {
-		found.mounts = append(found.mounts, sandbox.Mount{Source: root})
+	found.env["PATH"] = filepath.Join(installed.Root, "bin") + ":" + defaultPath
+	found.env["GOROOT"] = installed.Root
+	if !strings.HasPrefix(installed.Root, "/usr/") {
+		found.mounts = append(found.mounts, sandbox.Mount{Source: installed.Root})
 	}
 	return found
-}
-
-// goRoot follows the go command to the tree that it belongs to.
-func goRoot(path []string) string {
-	for _, dir := range path {
-		command, err := filepath.EvalSymlinks(filepath.Join(dir, "go"))
-		if err != nil {
-			continue
-		}
-		root := filepath.Dir(filepath.Dir(command))
-		if _, err := os.Stat(filepath.Join(root, "pkg", "tool")); err == nil {
-			return root
-		}
-	}
-	return ""
 }

@@ -49,6 +49,8 @@ type Store interface {
 	SetPoll(ctx context.Context, id string, next time.Time, etag string) error
 	ExpireApprovals(ctx context.Context, limit int) ([]store.Approval, error)
 	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
+	// Now is the database's time, by which approvals expire and polls are due.
+	Now() time.Time
 }
 
 // Repository is what this package needs of GitHub; *github.Client implements it.

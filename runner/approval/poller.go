@@ -59,7 +59,7 @@ func (p *Poller) round(ctx context.Context, node *store.Node) error {
 
 // poll reads one prompt's reactions and decides if they say so.
 func (p *Poller) poll(ctx context.Context, approval store.Approval) {
-	now := time.Now()
+	now := p.service.store.Now()
 	next, etag, err := p.read(ctx, approval, now)
 	if err != nil {
 		p.service.log.Warn("the reactions to a prompt could not be used", "approval", approval.ID, "error", err)

@@ -51,6 +51,8 @@ type Store interface {
 	EffectByKey(ctx context.Context, key string) (store.Effect, error)
 	Approval(ctx context.Context, id string) (store.Approval, error)
 	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
+	// Now is the database's time, by which effects are due.
+	Now() time.Time
 }
 
 // Repository is what the outbox needs of GitHub for one repository;
@@ -104,7 +106,10 @@ type Options struct {
 	Publisher  Publisher
 	// Key signs markers. It must be the same on every node and after a
 	// restart, at least 16 bytes long, and known to nobody else.
-	Key    []byte
+	Key []byte
+	// Redact takes secrets out of every text before it leaves; nil means that
+	// there are none. An error keeps the effect from being sent for now.
+	Redact func(string) (string, error)
 	Logger *slog.Logger
 }
 
@@ -115,6 +120,9 @@ type Outbox struct {
 
 // New returns an outbox.
 func New(options Options) *Outbox {
+	if options.Redact == nil {
+		options.Redact = func(text string) (string, error) { return text, nil }
+	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -51,7 +52,7 @@ func (o *Outbox) perform(ctx context.Context, effect store.Effect, reconcile boo
 		end.Result, err = json.Marshal(result)
 	}
 	if err != nil {
-		end = failure(effect, err, time.Now())
+		end = failure(effect, err, o.Store.Now())
 	}
 	return o.withOutcome(effect, end, result)
 }
@@ -60,44 +61,87 @@ func (o *Outbox) dispatch(ctx context.Context, effect store.Effect, reconcile bo
 	repository := o.Repository(effect.InstallationID, effect.RepositoryID)
 	switch effect.Kind {
 	case KindCommentCreate:
-		return with(effect, func(payload CommentCreate) (any, error) {
+		return with(o, effect, func(payload CommentCreate) (any, error) {
 			return o.createComment(ctx, repository, effect, payload, reconcile, end)
 		})
 	case KindCommentUpdate:
-		return with(effect, func(payload CommentUpdate) (any, error) {
+		return with(o, effect, func(payload CommentUpdate) (any, error) {
 			return o.updateComment(ctx, repository, payload)
 		})
 	case KindReaction:
-		return with(effect, func(payload Reaction) (any, error) {
+		return with(o, effect, func(payload Reaction) (any, error) {
 			return o.react(ctx, repository, payload)
 		})
 	case KindCheckRunCreate:
-		return with(effect, func(payload CheckRunCreate) (any, error) {
+		return with(o, effect, func(payload CheckRunCreate) (any, error) {
 			return o.createCheckRun(ctx, repository, payload, reconcile, end)
 		})
 	case KindCheckRunUpdate:
-		return with(effect, func(payload CheckRunUpdate) (any, error) {
+		return with(o, effect, func(payload CheckRunUpdate) (any, error) {
 			return o.updateCheckRun(ctx, repository, payload)
 		})
 	case KindPush:
-		return with(effect, func(payload Push) (any, error) {
+		return with(o, effect, func(payload Push) (any, error) {
 			return o.push(ctx, effect, payload)
 		})
 	case KindPullRequest:
-		return with(effect, func(payload PullRequest) (any, error) {
+		return with(o, effect, func(payload PullRequest) (any, error) {
 			return o.pullRequest(ctx, repository, effect, payload)
 		})
 	}
 	return nil, &Refusal{Reason: fmt.Sprintf("this version of handoff knows no effect of kind %q; upgrade this node", effect.Kind)}
 }
 
-// with decodes the effect's payload.
-func with[P any](effect store.Effect, do func(P) (any, error)) (any, error) {
+// with takes the secrets out of the effect's payload and decodes it.
+func with[P any](o *Outbox, effect store.Effect, do func(P) (any, error)) (any, error) {
+	clean, err := o.redacted(effect.Payload)
+	if err != nil {
+		return nil, err
+	}
 	var payload P
-	if err := json.Unmarshal(effect.Payload, &payload); err != nil {
+	if err := json.Unmarshal(clean, &payload); err != nil {
 		return nil, &Refusal{Reason: "the effect's payload cannot be read: " + err.Error(), Err: err}
 	}
 	return do(payload)
+}
+
+// redacted returns a payload whose texts hold no secrets. Every text is looked
+// at by itself and decoded, so that no escape can hide one.
+func (o *Outbox) redacted(payload json.RawMessage) (json.RawMessage, error) {
+	decoder := json.NewDecoder(bytes.NewReader(payload))
+	decoder.UseNumber() // ids do not fit into floating point
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, &Refusal{Reason: "the effect's payload cannot be read: " + err.Error(), Err: err}
+	}
+	clean, err := o.redactValue(value)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(clean)
+}
+
+func (o *Outbox) redactValue(value any) (any, error) {
+	var err error
+	switch value := value.(type) {
+	case string:
+		return o.Redact(value)
+	case []any:
+		for i := range value {
+			if value[i], err = o.redactValue(value[i]); err != nil {
+				return nil, err
+			}
+		}
+		return value, nil
+	case map[string]any:
+		for name := range value {
+			if value[name], err = o.redactValue(value[name]); err != nil {
+				return nil, err
+			}
+		}
+		return value, nil
+	}
+	return value, nil
 }
 
 func (o *Outbox) createComment(ctx context.Context, repository Repository, effect store.Effect, payload CommentCreate, reconcile bool, end *store.EffectEnd) (any, error) {

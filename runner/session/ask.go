@@ -54,7 +54,7 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 		question, prompt, err := h.question(ctx, call, outcome)
 		if refused, ok := asRefusal(err); ok {
 			record, err := runner.Decision{
-				CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Kind: runner.DecisionRejected, By: "host", Reason: refused.reason,
+				CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Kind: runner.DecisionRejected, By: runner.ByHost, Reason: refused.reason,
 			}.Record()
 			if err != nil {
 				return false, err
@@ -144,7 +144,7 @@ func (h *hold) askDelete(ctx context.Context, call runner.PendingApproval, ask *
 	ask.Action.Path, ask.Action.Tree = args.Path, tree
 	ask.Prompt.Path, ask.Prompt.Reason, ask.Prompt.Size = args.Path, args.Reason, info.Size()
 	ask.Prompt.Agent = h.crew[call.Agent].Name
-	ask.ExpiresAt = time.Now().Add(min(deleteExpires, h.config.Approval.Expires))
+	ask.ExpiresAt = h.Store.Now().Add(min(deleteExpires, h.config.Approval.Expires))
 	return approval.NewQuestion(*ask)
 }
 
@@ -184,7 +184,7 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 	if ask.HasPullRequest && ask.HeadSHA != "" {
 		ask.HeadSHA = seal.Old
 	}
-	ask.ExpiresAt = time.Now().Add(h.config.Approval.Expires)
+	ask.ExpiresAt = h.Store.Now().Add(h.config.Approval.Expires)
 	question, err := approval.NewQuestion(*ask)
 	if err != nil {
 		return question, err

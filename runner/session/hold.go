@@ -97,7 +97,7 @@ func (h *hold) giveBack(ctx context.Context, fault error) {
 	// The request must go out although ctx may have ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := h.lease.Retry(ctx, time.Now().Add(delay), reason); err != nil {
+	if err := h.lease.Retry(ctx, h.Store.Now().Add(delay), reason); err != nil {
 		h.log.Warn("the session could not be given back; another node will take it", "error", err)
 	}
 }

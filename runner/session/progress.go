@@ -153,7 +153,7 @@ func (p *progress) effect(ctx context.Context, state string, adjust func(*report
 	payload, err := json.Marshal(outbox.CommentUpdate{EffectKey: progressKey(p.h.session.ID), Body: shown.Markdown()})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); p.next.Before(now) {
+	if now := p.h.Store.Now(); p.next.Before(now) {
 		p.next = now.Add(editInterval)
 	}
 	return store.Effect{

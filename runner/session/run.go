@@ -56,7 +56,7 @@ func (h *hold) request() runner.RunRequest {
 		Session: h.session.ID,
 		Journal: h.lease,
 		Crew:    h.crew,
-		Start:   firstAgent,
+		Start:   h.start(),
 		Tools:   h.bench.tools,
 		Model:   h.Model,
 		Config: runner.RunConfig{
@@ -77,6 +77,14 @@ func (h *hold) request() runner.RunRequest {
 			Workspace:    h.bench,
 		},
 	}
+}
+
+// start is who takes the task; a run that goes on stays with whoever is active.
+func (h *hold) start() string {
+	if h.lease.Session().NextSeq > 1 {
+		return ""
+	}
+	return firstAgent
 }
 
 func (h *hold) onEvent(event runner.Event) {

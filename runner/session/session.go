@@ -61,6 +61,8 @@ type Store interface {
 	EffectByKey(ctx context.Context, key string) (store.Effect, error)
 	EffectsOfSession(ctx context.Context, sessionID string) ([]store.Effect, error)
 	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
+	// Now is the database's time, by which approvals expire.
+	Now() time.Time
 	Session(ctx context.Context, id string) (store.Session, error)
 	Sessions(ctx context.Context, filter store.SessionFilter, limit int) ([]store.Session, error)
 }

@@ -26,7 +26,6 @@ type appView struct {
 	App           App
 	Installations []Installation
 	Deliveries    []deliveryRow
-	Live          bool
 }
 
 type deliveryRow struct {

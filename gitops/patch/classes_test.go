@@ -22,6 +22,8 @@ type class struct {
 	name string
 	// refuse says that the diff must not be applied.
 	refuse bool
+	// rare says that a corpus may well hold nothing for it.
+	rare bool
 	// hunks corrupts the hunks, text the written diff; false means that there
 	// is nothing here for the class.
 	hunks func(*work) bool
@@ -171,10 +173,19 @@ var classes = []class{
 		})
 	}},
 	{name: "tabs to spaces", hunks: func(w *work) bool {
-		if !strings.Contains(w.src, "\n\t") || strings.Contains(w.src, "\n    ") || strings.Contains(w.want, "\n    ") || strings.Contains(w.want, "\n\t    ") {
+		// Lines that are indented by spaces beside tabs cannot be told apart
+		// from corrupted ones, by anybody.
+		if !strings.Contains(w.src, "\n\t") || strings.Contains(w.src, "\n  ") || strings.Contains(w.want, "\n  ") || strings.Contains(w.want, "\t  ") {
 			return false
 		}
-		return w.eachLine(" -+", expandIndent)
+		width := []int{2, 4, 8}[w.rng.IntN(3)]
+		return w.eachLine(" -+", func(text string) string { return expandIndent(text, width) })
+	}},
+	{name: "spaces to tabs", rare: true, hunks: func(w *work) bool {
+		if strings.Contains(w.src, "\t") || strings.Contains(w.want, "\t") {
+			return false
+		}
+		return w.eachLine(" -+", func(text string) string { return shrinkIndent(text, 4) }) && !mixed(w.hunks)
 	}},
 	{name: "dedented", hunks: func(w *work) bool {
 		changed := false
@@ -404,9 +415,26 @@ func cutInLastHunk(rng *rand.Rand, diff string) (string, bool) {
 	return strings.TrimSuffix(diff[:body+1+rng.IntN(lastChange-body)], "\n"), true
 }
 
-func expandIndent(text string) string {
+func expandIndent(text string, width int) string {
 	indent := indentOf(text)
-	return strings.ReplaceAll(indent, "\t", "    ") + text[len(indent):]
+	return strings.ReplaceAll(indent, "\t", strings.Repeat(" ", width)) + text[len(indent):]
+}
+
+func shrinkIndent(text string, width int) string {
+	indent := indentOf(text)
+	return strings.Repeat("\t", len(indent)/width) + indent[:len(indent)%width] + text[len(indent):]
+}
+
+// mixed says whether a line is indented by spaces still.
+func mixed(hunks []testHunk) bool {
+	for _, h := range hunks {
+		for _, l := range h.lines {
+			if strings.Contains(indentOf(l[1:]), " ") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dedent removes one tab from every line of a hunk if all with text have one.

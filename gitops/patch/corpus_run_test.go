@@ -66,7 +66,7 @@ func checkClass(t *testing.T, c class, v verdict) {
 	if float64(v.right) < minRightOfClass*float64(v.total()) {
 		t.Errorf("%s: %d of %d right", c.name, v.right, v.total())
 	}
-	if v.total() == 0 {
+	if v.total() == 0 && !c.rare {
 		t.Errorf("%s: the corpus has no case", c.name)
 	}
 }

@@ -49,7 +49,7 @@ func NewLocal(options LocalOptions) *Local {
 // processes, disk and output, and leaves no process behind, as [Local] does. It
 // exists for commands that are trusted; a server must refuse it.
 func NewUnisolated(options LocalOptions) *Local {
-	return newLocal("unisolated", options, None, false)
+	return newLocal(unisolated, options, None, false)
 }
 
 func newLocal(driver string, options LocalOptions, ceiling Tier, isolate bool) *Local {

@@ -28,7 +28,7 @@ func NewLocal(LocalOptions) *Local { return &Local{driver: "local"} }
 
 // NewUnisolated returns the driver that isolates nothing. It relies on Linux,
 // too, to leave no process behind.
-func NewUnisolated(LocalOptions) *Local { return &Local{driver: "unisolated"} }
+func NewUnisolated(LocalOptions) *Local { return &Local{driver: unisolated} }
 
 // Probe reports that nothing can be had here.
 func (d *Local) Probe(context.Context) (Capabilities, error) {

@@ -98,6 +98,13 @@ func (c Capabilities) Err() error {
 	return fail(CodeUnavailable, nil, "This machine cannot isolate commands. %s", strings.Join(lines, " "))
 }
 
+// unisolated names the driver that isolates nothing.
+const unisolated = "unisolated"
+
+// Unisolated says that this is the driver that isolates nothing. Somebody has
+// asked for it, so it runs commands although Err is not nil.
+func (c Capabilities) Unisolated() bool { return c.Driver == unisolated }
+
 // String returns a line for a log or a terminal.
 func (c Capabilities) String() string {
 	text := fmt.Sprintf("%s sandbox, tier %s", c.Driver, c.Tier)

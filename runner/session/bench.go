@@ -188,7 +188,7 @@ func (b *bench) openSandbox(ctx context.Context, h *hold) error {
 	if err != nil {
 		return err
 	}
-	if reason := capabilities.Err(); reason != nil {
+	if reason := capabilities.Err(); reason != nil && !capabilities.Unisolated() {
 		b.limits = "Commands cannot be run on this machine: " + reason.Error()
 		h.notices = append(h.notices, b.limits)
 		return nil

@@ -88,13 +88,13 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 		return nil, fmt.Errorf("GitHub does not know this App: %w", err)
 	}
 	log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)
-	if err := b.wire(ctx, identity); err != nil {
+	if err := b.wire(ctx); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *bot) wire(ctx context.Context, identity github.Identity) (err error) {
+func (b *bot) wire(ctx context.Context) (err error) {
 	if b.driver, err = b.newDriver(ctx); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *bot) wire(ctx context.Context, identity github.Identity) (err error) {
 	if err != nil {
 		return err
 	}
-	b.conductor = b.newConductor(identity, model, scanner)
+	b.conductor = b.newConductor(model, scanner)
 	decisions := approval.NewService(b.store, func(installation, repository int64) approval.Repository {
 		return b.app.Installation(installation).ReadOnly(repository)
 	}, b.log)
@@ -149,13 +149,14 @@ func (b *bot) wire(ctx context.Context, identity github.Identity) (err error) {
 	return nil
 }
 
-func (b *bot) newConductor(identity github.Identity, model agents.Model, scanner *secrets.Scanner) *session.Conductor {
+func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session.Conductor {
 	tools := findToolchain()
+	// An unknown model has careful defaults, so an error only leaves out a hint.
+	info, _ := model.Model(agents.ModelRef{})
 	return session.New(session.Options{
-		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, Scanner: scanner,
+		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, ContextTokens: info.Context, Scanner: scanner,
 		Operator: b.settings.operator(), Workflows: b.settings.Workflows,
 		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
-		Bot:     git.Identity{Name: identity.BotLogin(), Email: fmt.Sprintf("%d+%s@%s", identity.AppID, identity.BotLogin(), noReply(b.host()))},
 		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL,
 		SetupDir: b.settings.SetupDir, ReadOnly: tools.mounts, Env: tools.env, OnEvent: b.around.watch, OnDoing: b.around.doing, Logger: b.log,
 		Repository: func(installation, repository int64) session.Repository {
@@ -184,6 +185,11 @@ func (b *bot) newDriver(ctx context.Context) (sandbox.Driver, error) {
 	} else {
 		b.log.Info("sandbox ready", "driver", capabilities.String())
 	}
+	if swept, err := driver.Sweep(ctx, time.Minute); err != nil {
+		b.log.Warn("what earlier sandboxes left behind could not be removed", "error", err)
+	} else if swept > 0 {
+		b.log.Info("removed what earlier sandboxes left behind", "count", swept)
+	}
 	return driver, nil
 }
 
@@ -209,14 +215,6 @@ func (b *bot) host() string {
 		return parsed.Hostname()
 	}
 	return "github.com"
-}
-
-// noReply is the domain of the addresses that GitHub gives to people and bots.
-func noReply(host string) string {
-	if host == "github.com" {
-		return "users.noreply.github.com"
-	}
-	return "users.noreply." + host
 }
 
 // run serves until ctx is done. A shutdown first lets turns that are under way

@@ -109,8 +109,9 @@ func (s *stage) settings(spec stageSpec, app fakegithub.App) serveCommand {
 		modelSettings: modelSettings{Provider: "tape"},
 		limitSettings: limitSettings{
 			MaxTurns: 40, MaxHandoffs: 12, MaxTokens: 2_000_000, MaxCost: 5, MaxTime: time.Hour,
-			CommandTime: 5 * time.Minute, Role: "write", Expires: time.Hour,
+			CommandTime: 5 * time.Minute,
 		},
+		approvalSettings: approvalSettings{Role: "write", Expires: time.Hour},
 		serverSettings: serverSettings{
 			DataDir: filepath.Join(spec.dir, "data"), SetupDir: spec.setupDir, Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
 		},
@@ -125,7 +126,7 @@ func (s *stage) settings(spec stageSpec, app fakegithub.App) serveCommand {
 // raiseGitHub starts the fake with its people, its repository and the App.
 func (s *stage) raiseGitHub(ctx context.Context, spec stageSpec) (app fakegithub.App, err error) {
 	s.github, err = fakegithub.New(fakegithub.Options{
-		DataDir: filepath.Join(spec.dir, "github"), Listen: spec.listen, Git: spec.git, Limits: spec.limits, Logger: spec.log,
+		DataDir: filepath.Join(spec.dir, "github"), Listen: spec.listen, Git: spec.git, Limits: spec.limits, ActingAs: stageMaintainer, Logger: spec.log,
 	})
 	if err != nil {
 		return app, err

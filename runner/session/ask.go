@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -142,7 +143,8 @@ func (h *hold) askDelete(ctx context.Context, call runner.PendingApproval, ask *
 		return approval.Question{}, gitFault(err)
 	}
 	ask.Action.Path, ask.Action.Tree = args.Path, tree
-	ask.Prompt.Path, ask.Prompt.Reason, ask.Prompt.Size = args.Path, args.Reason, info.Size()
+	ask.Prompt.Path, ask.Prompt.Size = args.Path, info.Size()
+	ask.Prompt.Reason = cmp.Or(call.Conflict, args.Reason)
 	ask.Prompt.Agent = h.crew[call.Agent].Name
 	ask.ExpiresAt = h.Store.Now().Add(min(deleteExpires, h.config.Approval.Expires))
 	return approval.NewQuestion(*ask)

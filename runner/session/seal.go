@@ -34,13 +34,17 @@ type seal struct {
 func (h *hold) seal(ctx context.Context, args pushArgs, state *runner.State) (seal, error) {
 	branch := cmp.Or(state.Variables[varBranch], git.BranchName(h.session.Issue, args.Title, shortID(h.session.ID)))
 	pushed := state.Variables[varPushedCommit]
+	author, err := h.author(ctx)
+	if err != nil {
+		return seal{}, err
+	}
 	s := seal{
 		Ref: "refs/heads/" + branch, Old: pushed, BaseBranch: h.base.branch,
 		Protected: []string{"refs/heads/" + h.base.branch},
 		Info: git.CommitInfo{
 			Parent: pushed,
-			Author: h.Bot, When: time.Now().UTC().Truncate(time.Second),
-			CoAuthors: []git.Identity{h.requester()},
+			Author: author, When: time.Now().UTC().Truncate(time.Second),
+			CoAuthors: []git.Identity{h.identity(h.session.RequesterLogin, h.session.RequesterID)},
 			Message:   cmp.Or(args.CommitMessage, args.Title+"\n\n"+args.Body),
 		},
 	}
@@ -70,20 +74,24 @@ func shortID(id string) string {
 	return id[max(0, len(id)-6):]
 }
 
-// requester is the person who asked; on GitHub under the address that it keeps
-// for people who show none.
-func (h *hold) requester() git.Identity {
-	if h.Person.Name != "" {
-		return h.Person
+// author is who the commits are by: the App's account, or whom the operator
+// named.
+func (h *hold) author(ctx context.Context) (git.Identity, error) {
+	if h.Bot != (git.Identity{}) {
+		return h.Bot, nil
 	}
+	bot, err := h.host.Bot(ctx)
+	return h.identity(bot.Login, bot.ID), err
+}
+
+// identity is an account under the address that GitHub keeps for those who
+// show none; it is how commits are linked to accounts.
+func (h *hold) identity(login string, id int64) git.Identity {
 	domain := "users.noreply.github.com"
 	if h.Host != "github.com" {
 		domain = "users.noreply." + h.Host
 	}
-	return git.Identity{
-		Name:  h.session.RequesterLogin,
-		Email: fmt.Sprintf("%d+%s@%s", h.session.RequesterID, h.session.RequesterLogin, domain),
-	}
+	return git.Identity{Name: login, Email: fmt.Sprintf("%d+%s@%s", id, login, domain)}
 }
 
 func sealName(approvalID string) string { return "seal-" + approvalID + ".json" }

@@ -72,6 +72,8 @@ type Repository interface {
 	Tokens
 	Repository(ctx context.Context) (github.Repository, error)
 	GitURL(ctx context.Context) (string, error)
+	// Bot is the account under which the App acts, and its commits are made.
+	Bot(ctx context.Context) (github.User, error)
 	Permission(ctx context.Context, userID int64, login string) (github.Permission, error)
 	FindPullRequestByHead(ctx context.Context, branch string) (pull github.PullRequest, found bool, err error)
 }
@@ -107,13 +109,16 @@ type Options struct {
 	Repository func(installation, repository int64) Repository
 	// Pusher returns what mints tokens for pushing; it is asked only after an
 	// approval was consumed.
-	Pusher   func(installation, repository int64) Tokens
-	Cache    Source
-	Sandbox  sandbox.Driver
-	Model    agents.Model
-	Scanner  *secrets.Scanner
-	Operator repoconfig.Operator
-	Caps     store.Caps
+	Pusher  func(installation, repository int64) Tokens
+	Cache   Source
+	Sandbox sandbox.Driver
+	Model   agents.Model
+	// ContextTokens is the size of the default model\'s context, 0 when it is not
+	// known; a history that comes near it is summarised.
+	ContextTokens int64
+	Scanner       *secrets.Scanner
+	Operator      repoconfig.Operator
+	Caps          store.Caps
 	// Deliver replaces the push over the network; may be nil.
 	Deliver Deliver
 	// BranchOnly says that an approved push ends with the branch: no pull
@@ -121,11 +126,11 @@ type Options struct {
 	BranchOnly bool
 	// Workflows says that the App may change workflow files.
 	Workflows bool
-	// Bot is the identity that commits carry.
-	Bot git.Identity
 	// Person, when it has a name, is whom commits name as their co-author. By
 	// default that is the requester, under GitHub's no-reply address.
 	Person git.Identity
+	// Bot is the identity that commits carry; zero means the App's own account.
+	Bot git.Identity
 	// DataDir holds workspaces and caches; Host keys the cache of repositories.
 	DataDir string
 	Host    string

@@ -155,7 +155,7 @@ var classes = []class{
 			return text + strings.Repeat(" ", 1+w.rng.IntN(2))
 		})
 	}},
-	{name: "stripped blanks", hunks: func(w *work) bool {
+	{name: "stripped blanks", rare: true, hunks: func(w *work) bool {
 		return w.eachLine(" -", func(text string) string { return strings.TrimRight(text, " \t") })
 	}},
 	{name: "white space inside", hunks: func(w *work) bool {

@@ -25,12 +25,15 @@ type pair struct {
 	old, new string
 }
 
+// released is where a corpus of real changes comes from.
+const released = "released versions of Go modules"
+
 // corpus returns pairs of real files. They are taken from modules that the
 // module cache holds in two versions; where it holds none, files of the Go
 // distribution are changed at random, which is said.
 var corpus = sync.OnceValues(func() ([]pair, string) {
 	if pairs := releasedPairs(); len(pairs) >= 50 {
-		return pairs, "released versions of Go modules"
+		return pairs, released
 	}
 	return syntheticPairs(), "synthetic changes of the Go distribution (the module cache holds no module in two versions)"
 })
@@ -112,6 +115,9 @@ func syntheticPairs() []pair {
 		lines := strings.SplitAfter(text, "\n")
 		for range 1 + rng.IntN(4) {
 			at := rng.IntN(len(lines))
+			for tries := 0; !hasWord(lines[at]) && tries < 20; tries++ {
+				at = rng.IntN(len(lines))
+			}
 			switch rng.IntN(3) {
 			case 0:
 				lines = slices.Delete(lines, at, min(len(lines), at+1+rng.IntN(3)))

@@ -14,21 +14,26 @@
 //   - Reading (read.go, header.go, body.go): [Split] takes the text apart into
 //     files and hunks. It accepts fences, prose, CRLF, every common header and
 //     the "*** Begin Patch" envelope. Readings that change the text itself
-//     (escaped or numbered lines) are tried only when the plain one does not
-//     fit (reading.go).
-//   - Locating (locate.go, choose.go): each hunk's old side is looked for in
-//     the original file on a ladder of levels. 0: the same bytes. 1: trailing
-//     white space and line endings aside. 2: white space and typographic
-//     punctuation aside, with one map of the indentation for the whole hunk.
-//     3: an alignment (align.go) that forgives slips in context lines only. A
-//     level counts only if no stricter one has any place. Several places are
-//     settled by the stated line or the heading, or not at all.
-//   - Writing (splice.go): only removed lines leave the file and only added
-//     lines enter it. A context line of the diff is never written, so every
-//     line that is kept stays as it was, byte for byte.
-//   - Saying no (failure.go, explain.go): the error is what the model learns
-//     from. It says that nothing was changed, which hunks fit, where the
-//     failing one diverges, and shows the file's own lines there.
+//     (escaped lines, line numbers in front) are tried only when the plain one
+//     does not fit (search.go, escaped.go).
+//   - Locating (search.go, locate.go, indent.go): each hunk's old side is looked
+//     for in the original file on a ladder of levels. 0: the same bytes. 1:
+//     trailing white space and line endings aside. 2: white space and
+//     typographic punctuation aside, with one map of the indentation for the
+//     whole hunk. 3: an alignment (align.go, slips.go) that forgives slips in
+//     context lines only. A level counts only if no stricter one has any place.
+//   - Choosing (choose.go): several places are settled by the stated line, if
+//     the rest of the diff shows that its numbers can be trusted, or by the
+//     heading, or not at all.
+//   - Writing (apply.go, splice.go): only removed lines leave the file and only
+//     added lines enter it. A context line of the diff is never written, so
+//     every line that is kept stays as it was, byte for byte.
+//   - Saying no (failure.go, diagnose.go, explain.go): the error is what the
+//     model learns from. It says that nothing was changed, which hunks fit,
+//     where the failing one diverges, and shows the file's own lines there.
+//
+// [Edit] replaces an exact piece of text by the same locator, [ServeJSONL]
+// offers the package to programs.
 //
 // A patch is atomic: all hunks of all files or nothing. The package is pure:
 // no files, no clock, no randomness; the same input gives the same output.

@@ -103,6 +103,21 @@ func TestReading(t *testing.T) {
 		"spaces for tabs":      strings.ReplaceAll(poemDiff, "\t", "    "),
 		"format-patch":         "From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\n---\n poem.go | 3 +-\n\n" + poemDiff + "-- \n2.39.5\n",
 		"duplicated hunk":      poemDiff + body,
+
+		"envelope, no @@":      "*** Begin Patch\n*** Update File: poem.go\n" + lines + "*** End Patch",
+		"envelope in a fence":  "```\n*** Begin Patch\n*** Update File: poem.go\n@@\n" + lines + "*** End Patch\n```",
+		"nested headings":      "*** Begin Patch\n*** Update File: poem.go\n@@ package poem\n@@ func one() {\n" + lines + "*** End Patch",
+		"heredoc in quotes":    "bash -lc \"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: poem.go\n@@\n" + lines + "*** End Patch\nEOF\"\n",
+		"pipe":                 "cat <<'PATCH' | git apply\n" + poemDiff + "PATCH\n",
+		"fence never closed":   "```diff\n" + poemDiff,
+		"tilde fence":          "~~~diff\n" + poemDiff + "~~~\n",
+		"Index header":         "Index: poem.go\n====================\n" + poemDiff,
+		"git header alone":     "diff --git a/poem.go b/poem.go\nindex 1..2 100644\n" + body,
+		"spaces in headers":    strings.NewReplacer("--- a", "---  a", "+++ b", "+++  b").Replace(poemDiff),
+		"elisions at the edge": "@@\n // ... existing code ...\n" + lines + " }\n // ... existing code ...\n",
+		"space after operator": "@@\n" + strings.NewReplacer("-\t", "- \t", "+\t", "+ \t", " func", "  func", " \t", "  \t").Replace(lines),
+		"prose behind":         "@@\n" + lines + "\nThis makes it better.\n",
+		"JSON in a fence":      "```diff\n" + strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(poemDiff) + "\n```",
 	}
 	for name, diff := range cases {
 		t.Run(name, func(t *testing.T) { expectText(t, poem, diff, poemWant) })

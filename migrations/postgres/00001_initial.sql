@@ -7,6 +7,13 @@ CREATE TABLE marks (
 );
 INSERT INTO marks (name, value) VALUES ('sweep', 0), ('restore_epoch', 1);
 
+-- The server's own secrets, one row for each purpose.
+CREATE TABLE server_keys (
+    name       TEXT PRIMARY KEY,
+    key        BYTEA NOT NULL,
+    created_at BIGINT NOT NULL
+);
+
 -- One row for each kind of work that is handed out. Locking the row makes caps
 -- exact and turns fair; turn counts what was handed out.
 CREATE TABLE sched (
@@ -347,4 +354,5 @@ DROP TABLE deliveries;
 DROP TABLE nodes;
 DROP TABLE installations;
 DROP TABLE sched;
+DROP TABLE server_keys;
 DROP TABLE marks;

@@ -52,22 +52,30 @@ func readLines(from io.Reader) <-chan string {
 func (s *screen) ask(prompt approval.Prompt) {
 	s.line("")
 	if prompt.Path != "" {
-		s.question(fmt.Sprintf("%s asks to delete %s (%d bytes).", prompt.Agent, report.Reveal(prompt.Path), prompt.Size))
-		s.fact("why", oneLine(prompt.Reason))
+		s.question(fmt.Sprintf("%s asks to delete %s (%d bytes).", prompt.Agent, oneLine(prompt.Path), prompt.Size))
+		if prompt.Reason != "" {
+			s.fact("why", oneLine(prompt.Reason))
+		}
 		return
 	}
 	s.diff(prompt.Diff)
 	s.line("")
 	s.question(fmt.Sprintf("The crew asks to make the branch %s.", prompt.Branch()))
 	s.fact("title", oneLine(prompt.Title))
-	for line := range strings.Lines(strings.TrimSpace(prompt.Body)) {
-		s.write("  " + s.paint(faint, "│ ") + s.paint(plain, report.Reveal(strings.TrimRight(line, "\n"))))
-	}
+	s.quote(plain, prompt.Body)
 	s.fact("commit", fmt.Sprintf("%s on top of %s", approval.Short(prompt.Commit), approval.Short(prompt.Base)))
 	s.fact("changes", prompt.Totals())
 	s.tests(prompt.Verification)
 	for _, risk := range prompt.Risks {
 		s.warn("Look closely, " + risk.What + ": " + oneLine(strings.Join(risk.Paths, ", ")))
+	}
+}
+
+// quote shows somebody else's text line by line, so that no line of it can pass
+// for one of ours.
+func (s *screen) quote(colour, text string) {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		s.write("  " + s.paint(faint, "│ ") + s.paint(colour, report.Reveal(strings.TrimRight(line, "\n"))))
 	}
 }
 
@@ -96,9 +104,7 @@ func (s *screen) failedTests(run approval.Verification, commands string) {
 	} else if run.BaseKnown {
 		base = "; they fail on the base as well"
 	}
-	for line := range strings.Lines(run.Output) {
-		s.write("  " + s.paint(faint, "│ "+report.Reveal(strings.TrimRight(line, "\n"))))
-	}
+	s.quote(faint, run.Output)
 	s.alarm(fmt.Sprintf("The tests failed with exit code %d: %s%s.", run.ExitCode, commands, base))
 	if len(run.NewFailures) > 0 {
 		s.fact("new", oneLine(strings.Join(run.NewFailures, ", ")))

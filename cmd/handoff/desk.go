@@ -88,7 +88,7 @@ func (d *desk) DropToken(github.Token) {}
 
 // Bot is who writes the papers on the desk.
 func (d *desk) Bot(context.Context) (github.User, error) {
-	return github.User{ID: 2, Login: "handoff", Type: "Bot"}, nil
+	return github.User{ID: localBot, Login: "handoff", Type: "Bot"}, nil
 }
 
 // CreateComment takes a comment and gives it a number.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,11 +46,11 @@ type localRun struct {
 	began     time.Time
 }
 
-// localInstallation and localPerson are the ids that a session needs, where
-// there is one of each.
+// The ids that a session needs, where there is one of each.
 const (
 	localInstallation = 1
 	localPerson       = 1
+	localBot          = 2
 )
 
 // run works on the session until it ends or ctx does.
@@ -203,12 +204,20 @@ func (l *localRun) conductor(here *desk) *session.Conductor {
 		Repository: func(int64, int64) session.Repository { return here },
 		Pusher:     func(int64, int64) session.Tokens { return here },
 		Sandbox:    l.driver, Model: l.model, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
-		Bot: git.Identity{Name: "handoff", Email: "handoff@localhost"}, Person: l.person, Host: "localhost",
+		Identity: l.identity, Host: "localhost",
 		DataDir: l.files.data(), SetupDir: l.files.setups(), ReadOnly: tools.mounts, Env: tools.env, Logger: l.log,
 		OnEvent:    func(_ string, event runner.Event) { l.tell(told{event: event}) },
 		OnDoing:    func(_, who, what string) { l.tell(told{who: who, what: what}) },
 		OnQuestion: func(row store.Approval, prompt approval.Prompt) { l.questions <- openQuestion{row.ID, prompt} },
 	})
+}
+
+// identity is who commits name: the person at the terminal, or the crew.
+func (l *localRun) identity(login string, id int64) git.Identity {
+	if id == localPerson {
+		return l.person
+	}
+	return git.Identity{Name: login, Email: login + "@localhost"}
 }
 
 // tell passes on what happens; a full channel only loses lines on the screen.
@@ -326,6 +335,9 @@ func (l *localRun) finish(ctx context.Context, id string, followed error) error 
 	if err != nil {
 		return err
 	}
+	if ended.State == store.StateCompleted {
+		l.finalWords(ctx, id)
+	}
 	l.show.line("")
 	branch := ended.Variables[outbox.VariableBranch]
 	if branch == "" {
@@ -349,6 +361,27 @@ func (l *localRun) finish(ctx context.Context, id string, followed error) error 
 		l.show.line("The crew is done and made no branch.")
 	}
 	return l.files.clear()
+}
+
+// finalWords shows all of the crew's answer, of which the live view had a line.
+func (l *localRun) finalWords(ctx context.Context, id string) {
+	records, err := l.store.Records(ctx, id, 1)
+	if err != nil {
+		l.log.Warn("the crew's answer cannot be read", "error", err)
+		return
+	}
+	events, err := runner.Replay(records, 1)
+	if err != nil {
+		l.log.Warn("the crew's answer cannot be read", "error", err)
+		return
+	}
+	for _, event := range slices.Backward(events) {
+		if event.Kind == runner.EventRunEnded && !event.Nested {
+			l.show.line("")
+			l.show.quote(plain, event.Text)
+			return
+		}
+	}
 }
 
 // keepWork writes the workspace's changes as a patch, if there are any.

@@ -129,15 +129,20 @@ func (r *runCommand) driver(ctx context.Context, show *screen, files *runFiles, 
 		return sandbox.NewUnisolated(options), nil
 	}
 	driver := sandbox.NewLocal(options)
+	return driver, mustIsolate(ctx, driver, show)
+}
+
+// mustIsolate shows how well the driver isolates, or says why not at all.
+func mustIsolate(ctx context.Context, driver sandbox.Driver, show *screen) error {
 	capabilities, err := driver.Probe(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if reason := capabilities.Err(); reason != nil {
-		return nil, fmt.Errorf("the crew's commands cannot be isolated on this machine, so it does not start; --sandbox=none runs them without isolation. %w", reason)
+		return fmt.Errorf("the crew's commands cannot be isolated on this machine, so it does not start; --sandbox=none runs them without isolation. %w", reason)
 	}
 	show.fact("sandbox", capabilities.String())
-	return driver, nil
+	return nil
 }
 
 // whoAmI is the person at the terminal, as git's own variables name them or

@@ -11,6 +11,7 @@ type serveCommand struct {
 	githubSettings
 	modelSettings
 	limitSettings
+	approvalSettings
 	serverSettings
 	logSettings
 }

@@ -44,21 +44,31 @@ type limitSettings struct {
 	MaxCost     float64       `name:"max-cost" env:"MAX_COST" default:"5" help:"US dollars per session."`
 	MaxTime     time.Duration `name:"max-time" env:"MAX_TIME" default:"60m" help:"Active time per session."`
 	CommandTime time.Duration `name:"command-timeout" env:"COMMAND_TIMEOUT" default:"10m" help:"Time for one command in the sandbox."`
-	Role        string        `name:"role" env:"ROLE" default:"write" enum:"write,maintain,admin" help:"Role that may command and approve: write, maintain or admin."`
-	Expires     time.Duration `name:"approval-expires" env:"APPROVAL_EXPIRES" default:"72h" help:"How long a push waits for an approval."`
 }
 
-// operator returns the floor that the limits stand for.
+// operator returns the floor that the limits stand for, with the usual rules
+// for approvals.
 func (l limitSettings) operator() repoconfig.Operator {
-	return repoconfig.Operator{
-		Role: repoconfig.Role(l.Role),
-		Limits: repoconfig.Limits{
-			Turns: l.MaxTurns, Handoffs: l.MaxHandoffs, Tokens: l.MaxTokens,
-			CostMicros: int64(l.MaxCost * 1e6), ActiveTime: l.MaxTime,
-		},
-		Expires: l.Expires,
-		Timeout: l.CommandTime,
+	operator := repoconfig.DefaultOperator()
+	operator.Limits = repoconfig.Limits{
+		Turns: l.MaxTurns, Handoffs: l.MaxHandoffs, Tokens: l.MaxTokens,
+		CostMicros: int64(l.MaxCost * 1e6), ActiveTime: l.MaxTime,
 	}
+	operator.Timeout = l.CommandTime
+	return operator
+}
+
+// approvalSettings say who decides, and how long that may take.
+type approvalSettings struct {
+	Role    string        `name:"role" env:"ROLE" default:"write" enum:"write,maintain,admin" help:"Role that may command and approve: write, maintain or admin."`
+	Expires time.Duration `name:"approval-expires" env:"APPROVAL_EXPIRES" default:"72h" help:"How long a push waits for an approval."`
+}
+
+// operator returns the floor that all of the settings stand for.
+func (s serveCommand) operator() repoconfig.Operator {
+	operator := s.limitSettings.operator()
+	operator.Role, operator.Expires = repoconfig.Role(s.Role), s.Expires
+	return operator
 }
 
 // serverSettings say where the bot listens and works.

@@ -87,6 +87,9 @@ func (h *hold) author(ctx context.Context) (git.Identity, error) {
 // identity is an account under the address that GitHub keeps for those who
 // show none; it is how commits are linked to accounts.
 func (h *hold) identity(login string, id int64) git.Identity {
+	if h.Identity != nil {
+		return h.Identity(login, id)
+	}
 	domain := "users.noreply.github.com"
 	if h.Host != "github.com" {
 		domain = "users.noreply." + h.Host

@@ -126,9 +126,9 @@ type Options struct {
 	BranchOnly bool
 	// Workflows says that the App may change workflow files.
 	Workflows bool
-	// Person, when it has a name, is whom commits name as their co-author. By
-	// default that is the requester, under GitHub's no-reply address.
-	Person git.Identity
+	// Identity is an account as commits name it; nil means under the address
+	// that GitHub keeps for those who show none.
+	Identity func(login string, id int64) git.Identity
 	// Bot is the identity that commits carry; zero means the App's own account.
 	Bot git.Identity
 	// DataDir holds workspaces and caches; Host keys the cache of repositories.

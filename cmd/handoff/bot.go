@@ -71,7 +71,7 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 	if b.settings.DataDir, err = makeDataDir(settings.DataDir); err != nil {
 		return nil, err
 	}
-	if b.store, err = openStore(ctx, settings.DatabaseURL, store.ModeServe, log); err != nil {
+	if b.store, err = openStore(ctx, settings.DatabaseURL, store.Options{Mode: store.ModeServe, Logger: log}); err != nil {
 		return nil, err
 	}
 	if err := seedAgents(ctx, b.store, false, log); err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, url string, mode store.Mode, log *slog.Logger) (*store.Store, error) {
-	opened, err := store.Open(ctx, url, store.Options{Mode: mode, Logger: log})
+func openStore(ctx context.Context, url string, options store.Options) (*store.Store, error) {
+	opened, err := store.Open(ctx, url, options)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ type seedCommand struct {
 
 // Run writes the shipped agents.
 func (s *seedCommand) Run(p *process) error {
-	database, err := openStore(p.ctx, s.DatabaseURL, store.ModeShare, s.logger(p))
+	database, err := openStore(p.ctx, s.DatabaseURL, store.Options{Mode: store.ModeShare, Logger: s.logger(p)})
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ type migrateCommand struct {
 
 // Run brings the schema up to date.
 func (m *migrateCommand) Run(p *process) error {
-	database, err := openStore(p.ctx, m.DatabaseURL, store.ModeShare, m.logger(p))
+	database, err := openStore(p.ctx, m.DatabaseURL, store.Options{Mode: store.ModeShare, Logger: m.logger(p)})
 	if err != nil {
 		return err
 	}

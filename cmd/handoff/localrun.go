@@ -59,7 +59,7 @@ func (l *localRun) run(ctx context.Context) (err error) {
 	if err := l.files.make(); err != nil {
 		return err
 	}
-	if l.store, err = openStore(ctx, l.files.database(), store.ModeServe, l.log); err != nil {
+	if l.store, err = openStore(ctx, l.files.database(), store.Options{Unpaced: true, Logger: l.log}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.store.Close()) }()

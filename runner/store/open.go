@@ -19,7 +19,7 @@ import (
 // lock held by another process, a schema that is newer than the program (or, with
 // ModeRead, older).
 func Open(ctx context.Context, url string, options Options) (*Store, error) {
-	s := &Store{mode: options.Mode, logger: options.Logger, clock: options.Clock, hub: newHub()}
+	s := &Store{mode: options.Mode, logger: options.Logger, clock: options.Clock, hub: newHub(), unpaced: options.Unpaced}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}

@@ -53,7 +53,11 @@ func (s *Store) ClaimEffect(ctx context.Context, node *Node) (effect Effect, rec
 		if err := node.mayTake(ctx, t); err != nil {
 			return err
 		}
-		effect, reconcile, err = t.claimNext(ctx, node)
+		cost := token
+		if s.unpaced {
+			cost = 0
+		}
+		effect, reconcile, err = t.claimNext(ctx, node, cost)
 		if err != nil {
 			return err
 		}
@@ -67,7 +71,7 @@ func (s *Store) ClaimEffect(ctx context.Context, node *Node) (effect Effect, rec
 	return effect, reconcile, nil
 }
 
-func (t *tx) claimNext(ctx context.Context, node *Node) (effect Effect, reconcile bool, err error) {
+func (t *tx) claimNext(ctx context.Context, node *Node, cost int) (effect Effect, reconcile bool, err error) {
 	id, err := one(ctx, t.conn, scanOne[int64], nextUnsettledEffect)
 	if err == nil {
 		// Looking at GitHub first usually costs no write, so no token either.
@@ -77,7 +81,7 @@ func (t *tx) claimNext(ctx context.Context, node *Node) (effect Effect, reconcil
 	if !errors.Is(err, ErrNotFound) {
 		return effect, false, err
 	}
-	id, err = one(ctx, t.conn, scanOne[int64], nextPendingEffect, WriterBurst*token, token, (1+WriterReserved)*token)
+	id, err = one(ctx, t.conn, scanOne[int64], nextPendingEffect, WriterBurst*token, cost, (1+WriterReserved)*cost)
 	if err != nil {
 		return effect, false, noneFor(err)
 	}
@@ -88,7 +92,7 @@ func (t *tx) claimNext(ctx context.Context, node *Node) (effect Effect, reconcil
 	if err != nil {
 		return effect, false, err
 	}
-	_, err = t.exec(ctx, spendToken, effect.InstallationID, turn, WriterBurst*token, token)
+	_, err = t.exec(ctx, spendToken, effect.InstallationID, turn, WriterBurst*token, cost)
 	return effect, false, err
 }
 

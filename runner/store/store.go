@@ -107,6 +107,9 @@ type Options struct {
 	// NowExpression replaces the database's clock by another SQL expression
 	// that yields milliseconds since 1970. Tests use it to move time.
 	NowExpression string
+	// Unpaced leaves out the writer queue of installations, for effects that go
+	// to no server which limits writers.
+	Unpaced bool
 }
 
 // A Store is an open database. Make one with [Open].
@@ -121,6 +124,7 @@ type Store struct {
 	logger  *slog.Logger
 	clock   func() time.Time
 	hub     *hub
+	unpaced bool
 
 	// path and lock belong to SQLite: the file, and what a server holds.
 	path string

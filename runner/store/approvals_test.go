@@ -84,6 +84,19 @@ func TestApprovalNeedsAPromptFiveSecondsOld(t *testing.T) {
 	})
 }
 
+func TestATerminalNeedsAPromptButNoCooldown(t *testing.T) {
+	inEachWorld(t, func(w *world) {
+		id := w.asks(w.node("a"), 1, digest, "prompt")
+		typed := yes()
+		typed.Via = store.ViaTerminal
+		_, err := w.store.Decide(w.Context(), id, typed)
+		w.fails(err, store.ErrTooEarly)
+		w.ok(w.store.MarkPrompted(w.Context(), id, 77, "hash", time.Time{}))
+		_, err = w.store.Decide(w.Context(), id, typed)
+		w.ok(err)
+	})
+}
+
 func TestRejectionMayComeAtOnce(t *testing.T) {
 	inEachWorld(t, func(w *world) {
 		id := w.asks(w.node("a"), 1, digest, "prompt")

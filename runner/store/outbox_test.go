@@ -12,6 +12,7 @@ import (
 	"handoff/agents"
 	"handoff/runner"
 	"handoff/runner/store"
+	"handoff/runner/store/storetest"
 )
 
 func (w *world) put(e store.Effect) {
@@ -190,6 +191,25 @@ func TestBucketDoesNotOverflow(t *testing.T) {
 			w.claim(node)
 		}
 		w.nothingToSend(node)
+	})
+}
+
+func TestWithoutAServerThatLimitsNothingIsPaced(t *testing.T) {
+	inEachWorld(t, func(w *world) {
+		options := w.clock.Options()
+		options.Mode, options.Unpaced = store.ModeShare, true
+		unpaced := storetest.OpenURL(t, w.url, options)
+		node := w.node("a")
+		for i := range 3 * store.WriterBurst {
+			w.put(effect(fmt.Sprintf("result-%02d", i), "x"))
+		}
+		for i := range 3 * store.WriterBurst {
+			claimed, _, err := unpaced.ClaimEffect(w.Context(), node)
+			w.ok(err)
+			w.equal(claimed.Key, fmt.Sprintf("result-%02d", i))
+		}
+		_, _, err := unpaced.ClaimEffect(w.Context(), node)
+		w.fails(err, store.ErrNone)
 	})
 }
 

@@ -75,23 +75,26 @@ func (d *demoCommand) raise(ctx context.Context, p *process, dir string, play *p
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: level}))
 	backends := map[string]fakegithub.GitBackend{"auto": fakegithub.GitAuto, "cgi": fakegithub.GitCGI, "native": fakegithub.GitNative}
-	driver, err := play.chooseSandbox(ctx, dir)
+	driver, tier, err := play.chooseSandbox(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	return newStage(ctx, stageSpec{
 		dir: dir, repository: demo.Repository, files: files, listen: d.Listen, git: backends[d.Git],
 		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}), database: d.DatabaseURL, sandbox: driver,
-		around: surroundings{watch: play.watch, doing: play.doing}, setupDir: setupCache(dir), log: log,
+		around: surroundings{watch: play.watch, doing: play.doing}, setupDir: setupCache(dir, tier), log: log,
 	})
 }
 
 // setupCache is where the build cache of the story's setup is kept between
 // demos, so that the second one need not compile the standard library again.
-func setupCache(dir string) string {
+//
+// Each tier has its own: commands run under another user in each of them, who
+// may not read what the other wrote.
+func setupCache(dir string, tier sandbox.Tier) string {
 	cache, err := os.UserCacheDir()
 	if err == nil {
-		cache = filepath.Join(cache, "handoff", "demo-setup")
+		cache = filepath.Join(cache, "handoff", "demo-setup", tier.String())
 		if err = os.MkdirAll(cache, 0o700); err == nil {
 			return cache
 		}
@@ -131,18 +134,18 @@ func (p *play) tell(what told) {
 
 // chooseSandbox takes the local sandbox where this machine allows it. What the
 // demo runs is its own shipped story, so it goes on without one, and says so.
-func (p *play) chooseSandbox(ctx context.Context, dir string) (string, error) {
+func (p *play) chooseSandbox(ctx context.Context, dir string) (string, sandbox.Tier, error) {
 	driver := sandbox.NewLocal(sandbox.LocalOptions{StateDir: filepath.Join(dir, "probe")})
 	capabilities, err := driver.Probe(ctx)
 	if err != nil {
-		return "", err
+		return "", sandbox.None, err
 	}
 	if reason := capabilities.Err(); reason != nil {
 		p.show.warn("No sandbox is possible here, so the story's own commands run without isolation. " + reason.Error())
-		return "none", nil
+		return "none", sandbox.None, nil
 	}
 	p.show.fact("sandbox", capabilities.String())
-	return "local", nil
+	return "local", capabilities.Tier, nil
 }
 
 // story plays it from the issue to the pull request.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // checkKind refuses what cannot be patched as text, before any hunk is looked at.
@@ -102,16 +103,17 @@ func applyHunks(src []byte, hunks []hunk, endMissing bool) (Result, error) {
 	return Result{Text: text, Hunks: set.report(edits)}, nil
 }
 
-// unique drops hunks that are repeated word for word (rule 14).
+// unique drops hunks that are repeated word for word (rule 14). Equal changes
+// under different headers are meant for different places.
 func unique(hunks []hunk) []hunk {
 	type key struct {
-		body  string
-		start int
+		body, headings string
+		start          int
 	}
 	seen := map[key]bool{}
 	var kept []hunk
 	for _, h := range hunks {
-		k := key{h.body(), h.start}
+		k := key{h.body(), strings.Join(h.headings, "\n"), h.start}
 		if !seen[k] {
 			seen[k] = true
 			kept = append(kept, h)

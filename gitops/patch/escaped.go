@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"regexp"
@@ -106,12 +107,14 @@ func unescapeJSON(hunks []hunk) ([]hunk, bool) {
 // be the wrong one.
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 	fits := plain.within(3)
-	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || s.addsEscapes(hunks, escapedQuote) || s.writesBare()) {
+	quotes := s.addsEscapedQuotes(hunks)
+	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || quotes || s.addsEscapes(hunks)) {
 		set, placed := s.placeEscaped(unescaped, "HTML escapes were undone")
-		if placed && (!plain.within(2) || s.addsEscapes(hunks, escapedQuote) || withoutQuotes(hunks)) {
+		sure := quotes || withoutQuotes(hunks) && bytes.ContainsAny(s.text, "<>&")
+		if placed && (!plain.within(2) || sure) {
 			return set
 		}
-		if fits && s.addsEscapes(hunks, escapable) {
+		if fits {
 			plain[0].failure, plain[0].escaped = NoMatch, true
 			return plain
 		}
@@ -152,15 +155,29 @@ func (set placements) within(limit int) bool {
 // escapedQuote is how quotes are escaped; hardly anybody writes one by hand.
 var escapedQuote = regexp.MustCompile(`&(quot|#34|#39|#x27|#x22);`)
 
-// addsEscapes says whether an added line has an escape of a kind that the file
-// does not use.
-func (s *source) addsEscapes(hunks []hunk, kind *regexp.Regexp) bool {
-	if kind.Match(s.text) {
+// addsEscapedQuotes says whether an added line has a quote escaped in a way that
+// the file does not use.
+func (s *source) addsEscapedQuotes(hunks []hunk) bool {
+	return anyAdded(hunks, func(text string) bool {
+		for _, escape := range escapedQuote.FindAllString(text, -1) {
+			if !bytes.Contains(s.text, []byte(escape)) {
+				return true
+			}
+		}
 		return false
-	}
+	})
+}
+
+// addsEscapes says whether an added line has an escape, in a file that has none
+// and is no markup.
+func (s *source) addsEscapes(hunks []hunk) bool {
+	return !escapable.Match(s.text) && !bytes.Contains(s.text, []byte("</")) && anyAdded(hunks, escapable.MatchString)
+}
+
+func anyAdded(hunks []hunk, holds func(string) bool) bool {
 	for _, h := range hunks {
 		for _, l := range h.lines {
-			if l.op == add && kind.MatchString(l.text) {
+			if l.op == add && holds(l.text) {
 				return true
 			}
 		}
@@ -178,10 +195,4 @@ func withoutQuotes(hunks []hunk) bool {
 		}
 	}
 	return true
-}
-
-// writesBare says that the file uses the characters that HTML escapes and
-// never their escapes, and is not markup itself.
-func (s *source) writesBare() bool {
-	return !escapable.Match(s.text) && strings.ContainsAny(string(s.text), "<>&") && !strings.Contains(string(s.text), "</")
 }

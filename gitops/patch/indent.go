@@ -73,12 +73,11 @@ func indentOf(text string) string {
 // apply maps an added line; ok is false when the line cannot be mapped, which
 // shows that the map is wrong for this hunk.
 func (m indentation) apply(text string) (mapped string, ok bool) {
-	if m.same() || strings.TrimSpace(text) == "" {
-		return text, true
-	}
 	indent := indentOf(text)
 	rest := text[len(indent):]
-	switch {
+	switch blank := strings.TrimSpace(text) == ""; {
+	case m.same() || blank && m.width == 0:
+		return text, true
 	case m.add != "":
 		return m.add + text, true
 	case m.drop != "":
@@ -88,7 +87,7 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 			return text, true // uses the file's kind already
 		}
 		over := len(indent) % m.width
-		if over > 0 && rest[0] != '*' {
+		if over > 0 && !strings.HasPrefix(rest, "*") {
 			return "", false // neither so many tabs nor the style of a block comment
 		}
 		return strings.Repeat("\t", len(indent)/m.width) + indent[:over] + rest, true

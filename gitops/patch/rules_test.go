@@ -89,6 +89,7 @@ func TestIndentation(t *testing.T) {
 		"tabs for spaces":        {src: spaces, diff: "@@\n \tif x {\n-\t\tone()\n+\t\ttwo()\n \t}\n", want: strings.Replace(spaces, "one", "two", 1)},
 		"moved to the margin":    {src: tabs, diff: "@@\n if x {\n-\tone()\n+\ttwo()\n }\n", want: strings.Replace(tabs, "one", "two", 1)},
 		"moved in":               {src: tabs, diff: "@@\n \t\tif x {\n-\t\t\tone()\n+\t\t\ttwo()\n \t\t}\n", want: strings.Replace(tabs, "one", "two", 1)},
+		"white space alone":      {src: tabs, diff: "@@\n     if x {\n-        one()\n+        \n     }\n", want: strings.Replace(tabs, "one()", "", 1)},
 		"already the file's":     {src: tabs, diff: "@@\n     if x {\n-        one()\n+\t\ttwo()\n     }\n", want: strings.Replace(tabs, "one", "two", 1)},
 		"each line another way":  {src: tabs, diff: "@@\n if x {\n-      one()\n+      two()\n \t\t}\n", code: NoMatch},
 		"cannot follow the map":  {src: tabs, diff: "@@\n \t\tif x {\n-\t\t\tone()\n+two()\n \t\t}\n", code: NoMatch},
@@ -146,7 +147,9 @@ func TestHunksReferToTheOriginal(t *testing.T) {
 		"shared context": {src: src, diff: "@@\n line 4 of the file\n-line 5 of the file\n line 6 of the file\n@@\n line 6 of the file\n-line 7 of the file\n line 8 of the file\n",
 			want: strings.NewReplacer("line 5 of the file\n", "", "line 7 of the file\n", "").Replace(src)},
 		"the same insertion point": {src: src, diff: "@@\n line 4 of the file\n+a\n line 5 of the file\n@@\n line 4 of the file\n+b\n line 5 of the file\n", code: Overlap},
-		"word for word twice":      {src: src, diff: strings.Repeat("@@ -5,1 +5,1 @@\n-line 5 of the file\n+five\n", 2), want: strings.Replace(src, "line 5 of the file", "five", 1)},
+		"the same change in two functions": {src: "func a() {\n\tx()\n}\n\nfunc b() {\n\tx()\n}\n", diff: "@@ func a() {\n-\tx()\n+\ty()\n@@ func b() {\n-\tx()\n+\ty()\n",
+			want: "func a() {\n\ty()\n}\n\nfunc b() {\n\ty()\n}\n"},
+		"word for word twice": {src: src, diff: strings.Repeat("@@ -5,1 +5,1 @@\n-line 5 of the file\n+five\n", 2), want: strings.Replace(src, "line 5 of the file", "five", 1)},
 	})
 }
 

@@ -88,9 +88,6 @@ func plainText(cell string) string { return strings.ReplaceAll(cell, "`", "") }
 // shownFlag is how the page names a flag.
 func shownFlag(flag *kong.Flag) string {
 	name := "--" + flag.Name
-	if flag.IsBool() {
-		name = "--[no-]" + flag.Name
-	}
 	if flag.Short != 0 {
 		name = "-" + string(flag.Short) + ", " + name
 	}
@@ -109,6 +106,14 @@ func TestThePageListsEveryFlagWithItsVariableAndDefault(t *testing.T) {
 		sections[heading] = true
 		t.Run(command.Name, func(t *testing.T) {
 			checkFlags(t, command, text.section(t, heading).rows())
+			for _, below := range command.Children {
+				if !strings.Contains(string(text), "`handoff "+command.Name+" "+below.Name) && below != command.DefaultCmd {
+					t.Errorf("the page does not tell of handoff %s %s", command.Name, below.Name)
+				}
+				if len(below.Flags) > 0 {
+					t.Errorf("handoff %s %s has flags of its own, for which the page has no place", command.Name, below.Name)
+				}
+			}
 		})
 	}
 	for _, heading := range regexp.MustCompile(`(?m)^## handoff .*$`).FindAllString(string(text), -1) {

@@ -12,11 +12,29 @@ import (
 // journal keeps everything; only the view changes.
 func (l *loop) compactIfLong(ctx context.Context, run *RunState, agent agents.Agent) error {
 	size := l.view(run).size
-	if size < l.config.CompactAt && run.tokens(size) < l.config.CompactAtTokens {
+	if size < l.config.CompactAt && run.tokens(size) < l.tokenLimit(agent) {
 		return nil
 	}
 	_, err := l.compact(ctx, run, agent, min(size, l.config.CompactAt)/2)
 	return err
+}
+
+// A windowed model knows how many tokens each model takes, 0 where it does not
+// know.
+type windowed interface {
+	ContextTokens(model agents.ModelRef) int64
+}
+
+// tokenLimit is how long the agent's history may become, in tokens. An agent
+// with a smaller model than the others gets its summary earlier: a quarter of
+// the window is left for the instructions, the tools and the answer.
+func (l *loop) tokenLimit(agent agents.Agent) int64 {
+	if model, ok := l.Model.(windowed); ok {
+		if window := model.ContextTokens(agent.Model); window > 0 {
+			return min(l.config.CompactAtTokens, window*3/4)
+		}
+	}
+	return l.config.CompactAtTokens
 }
 
 // compact asks for a summary of all but the last turns, which together are no
@@ -53,7 +71,7 @@ func (l *loop) compact(ctx context.Context, run *RunState, agent agents.Agent, t
 		summary = "(The model wrote no summary. Read again what you need.)"
 	}
 	return true, l.append(ctx, Batch{Usage: response.Usage}, draft{run: run, kind: RecordCompactionAdded, payload: compactionAdded{
-		Summary: summary, Upto: shown[prefix].Seq - 1, Usage: response.Usage,
+		Summary: summary, Upto: shown[prefix].Seq - 1, Items: prefix, Usage: response.Usage,
 	}})
 }
 

@@ -42,7 +42,8 @@ type RunConfig struct {
 	// beginning is replaced by a summary; default 400,000.
 	CompactAt int
 	// CompactAtTokens is the same in tokens, estimated from what the provider
-	// reported so far; default 100,000. Set it below the model's context.
+	// reported so far; default 100,000. For an agent whose model's context is
+	// known it is never more than three quarters of that ([RunRequest.Model]).
 	CompactAtTokens int64
 	// HistoryLimit is how many items of earlier runs of the thread a new run
 	// sees, default all.
@@ -171,7 +172,9 @@ type RunRequest struct {
 	// AgentTools are agents offered as tools, by the tool's name.
 	AgentTools map[string]AgentTool
 	// Chart says who may send messages to whom with send_message.
-	Chart  map[string][]string
+	Chart map[string][]string
+	// Model answers. One that also has ContextTokens(agents.ModelRef) int64
+	// tells how much each agent's model can hold, 0 where that is not known.
 	Model  agents.Model
 	Config RunConfig
 	// Input opens a run when none is open. An open run goes on without it.

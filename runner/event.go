@@ -62,8 +62,16 @@ type Event struct {
 	// Effect is one of the Effect constants, Duration how long the call ran.
 	Effect   string        `json:"effect,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
-	From     string        `json:"from,omitempty"`
-	To       string        `json:"to,omitempty"`
+	// CutFrom is the length in bytes of an output of which the agent reads the
+	// beginning and the end only, 0 when it reads all. The journal has more.
+	CutFrom int `json:"cut_from,omitempty"`
+	// Replaced is how many entries of the history a compaction's summary, in
+	// Text, stands for.
+	Replaced int `json:"replaced,omitempty"`
+	// Budget names the budget of a note that warns that it is nearly used up.
+	Budget string `json:"budget,omitempty"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
 	// Code is set when a run ended with an error.
 	Code agents.Code `json:"code,omitempty"`
 	// Usage is the run's so far, without entries; Turn the number of calls.
@@ -150,9 +158,9 @@ func payloadEvents(state *State, run *RunState, e Event, payload any) []Event {
 		next.Kind, next.Agent, next.Text = EventAgentUpdated, p.To, ""
 		return []Event{e, next}
 	case compactionAdded:
-		e.Kind, e.Text = EventCompaction, p.Summary
+		e.Kind, e.Text, e.Replaced = EventCompaction, p.Summary, p.Items
 	case noteAdded:
-		e.Kind, e.Text = EventNote, p.Text
+		e.Kind, e.Text, e.Budget = EventNote, p.Text, p.Budget
 	case runPaused:
 		e.Kind, e.Text = EventPaused, p.Reason
 	case runEnded:
@@ -203,6 +211,9 @@ func outcomeEvents(state *State, e Event, p ToolOutcome) []Event {
 	}
 	e.Kind, e.Text, e.IsError, e.Effect = EventToolOutput, firstLine(p.Summary), p.IsError, p.Effect
 	e.Duration = time.Duration(p.Millis) * time.Millisecond
+	if p.Full != "" {
+		e.CutFrom = max(p.Size, len(p.Full))
+	}
 	if e.Text == "" {
 		e.Text = firstLine(p.Output)
 	}

@@ -149,8 +149,10 @@ type ToolOutcome struct {
 	CallKey string `json:"call"`
 	// Output is what the model reads.
 	Output string `json:"output"`
-	// Full is the whole output when Output was cut from it.
+	// Full is the whole output when Output was cut from it, up to a megabyte;
+	// Size is then how long it was, in bytes.
 	Full    string `json:"full,omitempty"`
+	Size    int    `json:"size,omitempty"`
 	IsError bool   `json:"is_error,omitempty"`
 	// Effect is one of the Effect constants.
 	Effect string `json:"effect,omitempty"`
@@ -192,8 +194,10 @@ type stepCommitted struct {
 // compactionAdded replaces the view of a thread's prefix by a summary.
 type compactionAdded struct {
 	Summary string `json:"summary"`
-	// Upto is the last seq that the summary covers.
+	// Upto is the last seq that the summary covers, Items how many entries of
+	// the view it stands for.
 	Upto  int64        `json:"upto"`
+	Items int          `json:"items,omitempty"`
 	Usage agents.Usage `json:"usage"`
 }
 

@@ -50,7 +50,7 @@ func (l *loop) perform(ctx context.Context, job *job) performed {
 			raised = &agents.Error{Code: agents.CodeToolTimeout, Err: err, Message: fmt.Sprintf("The tool %s timed out after %s.", job.call.Name, limit)}
 		}
 	default:
-		failed.Output, failed.Full = cut(l.redact(l.errorText(err)), l.config.OutputCap)
+		failed.say(l.redact(l.errorText(err)), l.config.OutputCap)
 	}
 	return performed{started: true, outcome: failed, raised: raised}
 }
@@ -127,12 +127,20 @@ func (l *loop) outcomeOf(job *job, result agents.Result, state string, took time
 	if result.IsError && state == EffectDone {
 		outcome.Effect = EffectFailed
 	}
-	outcome.Output, outcome.Full = cut(l.redact(result.Output), l.config.OutputCap)
+	outcome.say(l.redact(result.Output), l.config.OutputCap)
 	if name := notScalar(result.Variables); name != "" {
 		outcome.Variables, outcome.IsError = nil, true
 		outcome.Output = fmt.Sprintf("The tool set the variable %s to something that is not a short line of text; nothing was set.\n%s", name, outcome.Output)
 	}
 	return outcome
+}
+
+// say sets the output, cut to the limit in bytes; what was cut is kept beside it.
+func (o *ToolOutcome) say(text string, limit int) {
+	o.Output, o.Full = cut(text, limit)
+	if o.Full != "" {
+		o.Size = len(text)
+	}
 }
 
 // variableLimit is the longest value of a variable in bytes: enough for a

@@ -260,6 +260,36 @@ func TestAHistoryThatTheModelFindsTooLongIsShortenedOnce(t *testing.T) {
 	if kinds[agents.KindToolCallOutput] != 2 || kinds[agents.KindCompaction] != 1 {
 		t.Errorf("the journal's items are %v", kinds)
 	}
+	if told := s.happened(runner.EventCompaction); len(told) != 1 || told[0].Text != "SUMMARY" || told[0].Replaced == 0 {
+		t.Errorf("people were told of the summary: %+v", told)
+	}
+}
+
+// A narrowModel knows how much each model holds.
+type narrowModel struct {
+	*scriptedModel
+	windows map[string]int64
+}
+
+func (m narrowModel) ContextTokens(model agents.ModelRef) int64 { return m.windows[model.ID] }
+
+func TestAnAgentWithASmallModelGetsItsSummaryEarlier(t *testing.T) {
+	for window, summaries := range map[int64]int{0: 0, 200_000: 0, 4000: 1} {
+		probe := counting(agents.Tool{Name: "probe"}, strings.Repeat("x", 14_000)) // some 3500 tokens
+		lines := []line{calls("probe", `{"n":1}`), calls("handoff_to", handsTo("two", "go on")), says("done")}
+		if summaries > 0 {
+			lines = slices.Insert(lines, 2, says("SUMMARY"))
+		}
+		s := tell(t, []agents.Tool{probe.Tool}, lines...)
+		two := s.request.Crew["two"]
+		two.Model = agents.ModelRef{ID: "small"}
+		s.request.Crew["two"] = two
+		s.request.Model = narrowModel{s.model, map[string]int64{"": 100_000, "small": window}}
+		s.ends(s.run(), "done")
+		if told := s.happened(runner.EventCompaction); len(told) != summaries {
+			t.Errorf("a window of %d tokens: %d summaries, want %d", window, len(told), summaries)
+		}
+	}
 }
 
 func TestTheBeginningOfRequestsStaysTheSame(t *testing.T) {
@@ -286,7 +316,7 @@ func TestTheRawMessageOfAProviderIsReplayed(t *testing.T) {
 	raw := json.RawMessage(`{"role":"assistant","thought_signature":"abc"}`)
 	s := tell(t, []agents.Tool{probe.Tool}, func(c context.Context, r agents.Request) (agents.Response, error) {
 		response, err := calls("probe", "{}")(c, r)
-		response.Raw = raw
+		response.Raw, response.Provider = raw, "vertex"
 		return response, err
 	}, says("done"))
 	one := s.request.Crew["one"]

@@ -109,6 +109,11 @@ func tell(t *testing.T, tools []agents.Tool, lines ...line) *story {
 	return s
 }
 
+// happened returns the events of a kind that people were told of.
+func (s *story) happened(kind runner.EventKind) []runner.Event {
+	return slices.DeleteFunc(slices.Clone(s.events), func(event runner.Event) bool { return event.Kind != kind })
+}
+
 // run runs the session and expects no error of the surroundings.
 func (s *story) run() runner.Outcome {
 	s.Helper()

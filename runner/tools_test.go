@@ -36,6 +36,10 @@ func TestALongOutputKeepsHeadAndTailAndItsWhole(t *testing.T) {
 	if len(full) < len(long) {
 		t.Error("the whole text is not in the journal")
 	}
+	shown := s.happened(runner.EventToolOutput)
+	if len(shown) != 1 || shown[0].CutFrom != len(long) {
+		t.Errorf("people are not told that %d bytes were cut: %+v", len(long), shown)
+	}
 }
 
 func TestAToolThatPanicsIsAnErrorForTheModel(t *testing.T) {

@@ -137,6 +137,16 @@ func (c *Client) Model(ref agents.ModelRef) (ModelInfo, error) {
 	return endpoint.model(c.modelID(endpoint, ref)), nil
 }
 
+// ContextTokens returns how many tokens a model can hold, 0 when its provider is
+// not configured. An unknown model has the careful default of the table.
+func (c *Client) ContextTokens(ref agents.ModelRef) int64 {
+	info, err := c.Model(ref)
+	if err != nil {
+		return 0
+	}
+	return info.Context
+}
+
 // Respond implements [agents.Model].
 func (c *Client) Respond(ctx context.Context, request agents.Request) (agents.Response, error) {
 	endpoint, err := c.endpoint(request.Model.Provider)

@@ -105,6 +105,10 @@ func (s *screen) event(event runner.Event) {
 		s.write(s.paint(agentColours[event.From], pad(event.From, 15)) + s.paint(bold, "→ "+event.To) + s.paint(faint, "  "+shorten(event.Text, 90)))
 	case runner.EventMessageOutput:
 		s.write(agent + s.paint(plain, shorten(event.Text, 110)))
+	case runner.EventCompaction, runner.EventNote:
+		if unseen := report.Unseen(event); unseen != "" {
+			s.write(agent + s.paint(yellow, "… "+unseen))
+		}
 	case runner.EventDecision:
 		s.write(s.paint(bold, pad(event.From, 15)) + s.paint(plain, event.Text+" "+event.Tool))
 	case runner.EventRunEnded:
@@ -127,6 +131,9 @@ func (s *screen) toolOutput(agent string, event runner.Event) {
 	summary := ""
 	if event.Text != "" {
 		summary = "  " + shorten(event.Text, 80)
+	}
+	if unseen := report.Unseen(event); unseen != "" {
+		summary += "  (" + unseen + ")"
 	}
 	s.write(agent + s.paint(colour, mark) + " " + s.paint(plain, about) + s.paint(faint, summary))
 }

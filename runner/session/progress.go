@@ -80,7 +80,7 @@ func (p *progress) note(event runner.Event) {
 	switch event.Kind {
 	case runner.EventToolCalled:
 		p.doing(event.Agent, report.DescribeCall(event.Tool, event.Arguments))
-	case runner.EventToolOutput, runner.EventHandoffOccurred, runner.EventMessageOutput:
+	case runner.EventToolOutput, runner.EventHandoffOccurred, runner.EventMessageOutput, runner.EventCompaction:
 		p.doing(event.Agent, "")
 	}
 }
@@ -233,6 +233,13 @@ func (h *hold) steps(events []runner.Event) []report.Step {
 			step.Text, step.Failed = report.DescribeCall(call.Tool, call.Arguments), report.CallFailed(call.Tool, event.Text, event.IsError)
 			if event.Text != "" {
 				step.Text += " – " + event.Text
+			}
+			if unseen := report.Unseen(event); unseen != "" {
+				step.Text += " (" + unseen + ")"
+			}
+		case runner.EventCompaction, runner.EventNote:
+			if step.Text = report.Unseen(event); step.Text == "" {
+				continue
 			}
 		case runner.EventHandoffOccurred:
 			step.Agent, step.Handoff = h.agentName(event.From), true

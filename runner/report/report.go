@@ -41,6 +41,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"duration": Duration,
 	"tokens":   Tokens,
 	"cost":     Cost,
+	"until":    func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 }).ParseFS(templateFiles, "templates/*.md"))
 
 // A Progress is all that the progress comment shows.
@@ -69,8 +70,11 @@ type Progress struct {
 	Notices        []string
 	PullRequestURL string
 	PromptURL      string
-	PatchURL       string
-	SessionURL     string
+	// PatchURL is where the work can be fetched as a diff, and PatchUntil when
+	// that ends, zero for never.
+	PatchURL   string
+	PatchUntil time.Time
+	SessionURL string
 }
 
 // A Task is one line of the checklist.
@@ -116,6 +120,9 @@ type LastWords struct {
 	Failure        string
 	Next           string
 	PullRequestURL string
+	// PatchURL and PatchUntil are as in [Progress].
+	PatchURL   string
+	PatchUntil time.Time
 }
 
 // Markdown renders the comment. The requester alone is mentioned.

@@ -60,9 +60,9 @@ func TestProgressAtTheEnd(t *testing.T) {
 		Headline: "The session ended early",
 		Failure:  "the limit of 40 turns was reached",
 		Next:     "Comment `/copilot retry` to go on from here.",
-		PatchURL: "https://bot.example/patch",
+		PatchURL: "https://bot.example/patch", PatchUntil: time.Date(2026, 11, 27, 9, 30, 0, 0, time.UTC),
 	}.Markdown()
-	for _, want := range []string{"**Why it ended:** the limit of 40 turns", "`/copilot retry`", "https://bot.example/patch"} {
+	for _, want := range []string{"**Why it ended:** the limit of 40 turns", "`/copilot retry`", "[download](https://bot.example/patch) (this link works until 27 November 2026, 09:30 UTC)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -77,6 +77,10 @@ func TestLastWordsMentionTheRequesterAlone(t *testing.T) {
 	want := "@ada: The session ended early.\n\n@&#8203;bob broke it\n\nComment `/copilot retry`.\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	got = LastWords{Requester: "ada", Headline: "Stopped", Failure: "no", PatchURL: "https://bot.example/patch"}.Markdown()
+	if want := "**The work so far, as a patch:** [download](https://bot.example/patch)\n"; !strings.HasSuffix(got, want) {
+		t.Error(got)
 	}
 	got = LastWords{Requester: "not a login @everyone", PullRequestURL: "https://x.example/pull/2"}.Markdown()
 	if strings.Contains(got, "@everyone") || !strings.Contains(got, "https://x.example/pull/2") {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
 
 	"handoff/agents"
@@ -76,9 +76,10 @@ func (h *hold) finish(ctx context.Context, e end) error {
 		return err
 	}
 	h.progress.doing("", "")
+	patch := h.patchLink(ctx, e)
 	edit, err := h.progress.effect(ctx, string(e.state), func(r *report.Progress) {
 		r.Headline, r.Result, r.Failure, r.Next = headlines[e.state], e.result, e.failure, e.next
-		r.PatchURL = h.patchURL()
+		r.PatchURL, r.PatchUntil = patch.URL, patch.Expires
 	})
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (h *hold) finish(ctx context.Context, e end) error {
 	if err := h.lease.PutLatest(ctx, edit); err != nil {
 		return err
 	}
-	notice, err := h.notice(e)
+	notice, err := h.notice(e, patch)
 	if err != nil {
 		return err
 	}
@@ -96,11 +97,12 @@ func (h *hold) finish(ctx context.Context, e end) error {
 }
 
 // notice is the one new comment at the end: an edit notifies nobody.
-func (h *hold) notice(e end) (store.Effect, error) {
+func (h *hold) notice(e end, patch Link) (store.Effect, error) {
 	session := h.lease.Session()
 	last := report.LastWords{
 		Requester: session.RequesterLogin, State: string(e.state), Headline: headlines[e.state],
 		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
+		PatchURL: patch.URL, PatchUntil: patch.Expires,
 	}
 	payload, err := json.Marshal(outbox.CommentCreate{Issue: session.Issue, Body: last.Markdown()})
 	return store.Effect{
@@ -147,10 +149,27 @@ func (h *hold) keepPatch(ctx context.Context) error {
 	return err
 }
 
-// patchURL is where the work can be fetched as a diff.
-func (h *hold) patchURL() string {
-	if h.PublicURL == "" || h.bench == nil || h.bench.workspace == nil {
-		return ""
+// A Link is an address that works until it expires.
+type Link struct {
+	URL     string
+	Expires time.Time
+}
+
+// patchLink is where the work can be fetched as a diff, for a session that ended
+// without a pull request; zero where there is no such work or no such place.
+func (h *hold) patchLink(ctx context.Context, e end) Link {
+	if h.PatchLink == nil || e.state == store.StateCompleted && h.lease.Session().Variables[outbox.VariablePullRequestURL] != "" {
+		return Link{}
 	}
-	return fmt.Sprintf("%s/%s", h.sessionURL(), patchName)
+	artifacts, err := h.Store.Artifacts(ctx, h.session.ID)
+	if err == nil && slices.ContainsFunc(artifacts, func(a store.Artifact) bool { return a.Name == patchName }) {
+		var link Link
+		if link, err = h.PatchLink(ctx, h.session.ID, patchName); err == nil {
+			return link
+		}
+	}
+	if err != nil {
+		h.log.Warn("no link to the work can be made", "error", err)
+	}
+	return Link{}
 }

@@ -188,7 +188,7 @@ func (h *hold) report(past history) report.Progress {
 	session := h.lease.Session()
 	shown := report.Progress{
 		State: string(session.State), Headline: headlines[session.State], Task: session.Task, Requester: session.RequesterLogin,
-		Plan: planOf(past.items), Notices: h.notices, Usage: session.Usage, Steps: h.steps(past.events),
+		Plan: Checklist(past.items), Notices: h.notices, Usage: session.Usage, Steps: h.steps(past.events),
 		Active:     time.Duration(session.ActiveMillis)*time.Millisecond + time.Since(h.progress.started),
 		SessionURL: h.sessionURL(), PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 	}
@@ -263,8 +263,8 @@ func (h *hold) steps(events []runner.Event) []report.Step {
 	return steps
 }
 
-// planOf is the checklist as it stands after these items.
-func planOf(items []agents.Item) []report.Task {
+// Checklist is the plan as it stands after these items.
+func Checklist(items []agents.Item) []report.Task {
 	tasks := plan.Fold(items)
 	shown := make([]report.Task, len(tasks))
 	for i, task := range tasks {

@@ -139,6 +139,9 @@ type Options struct {
 	SetupDir string
 	// PublicURL is where people reach this server; may be "".
 	PublicURL string
+	// PatchLink returns a link that opens one file of a session for a while and
+	// nothing else. It is posted at the session's end; may be nil.
+	PatchLink func(ctx context.Context, sessionID, name string) (Link, error)
 	// ReadOnly are further directories that commands may read, such as
 	// toolchains outside of /usr; may be nil.
 	ReadOnly []sandbox.Mount

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +25,7 @@ import (
 	"handoff/runner/store"
 	"handoff/sandbox"
 	"handoff/webhook"
+	"handoff/webhook/pages"
 )
 
 // A bot is the running App: everything that serve and demo have in common.
@@ -44,6 +43,7 @@ type bot struct {
 	outbox    *outbox.Outbox
 	poller    *approval.Poller
 	web       *webhook.Server
+	links     *pages.Links
 }
 
 // Surroundings are what serve takes from the process and a stage sets itself.
@@ -57,6 +57,8 @@ type surroundings struct {
 	// sweepEvery is the time between two looks at GitHub's delivery log, 0 for
 	// the usual.
 	sweepEvery time.Duration
+	// openPages opens the pages to whoever reaches them on loopback.
+	openPages bool
 }
 
 // newBot wires the App together. It talks to the database and to GitHub, so
@@ -109,6 +111,9 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if b.links, err = pages.NewLinks(b.store, b.settings.PublicURL); err != nil {
+		return err
+	}
 	b.conductor = b.newConductor(model, scanner)
 	decisions := approval.NewService(b.store, func(installation, repository int64) approval.Repository {
 		return b.app.Installation(installation).ReadOnly(repository)
@@ -119,9 +124,9 @@ func (b *bot) wire(ctx context.Context) (err error) {
 		Repository: func(installation, repository int64) intake.Repository {
 			return b.app.Installation(installation).ReadOnly(repository)
 		},
-		Forget: b.app.Forget, Logger: b.log,
+		SessionURL: b.sessionURL, Forget: b.app.Forget, Logger: b.log,
 	})
-	key, err := hkdf.Key(sha256.New, []byte(b.settings.WebhookSecret[0]), nil, "handoff outbox marker", 32)
+	key, err := b.store.ServerKey(ctx, "outbox marker")
 	if err != nil {
 		return err
 	}
@@ -137,6 +142,9 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := b.addPages(ctx); err != nil {
+		return err
+	}
 	b.sweeper = intake.NewSweeper(intake.SweeperOptions{
 		Log: b.app, Marks: b.store, Matters: webhook.Matters, Every: b.around.sweepEvery, Logger: b.log,
 		Deliver: func(ctx context.Context, missed intake.Missed) error {
@@ -149,6 +157,38 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	return nil
 }
 
+// addPages adds what people see in a browser. Their streams end with ctx.
+func (b *bot) addPages(ctx context.Context) error {
+	shown, err := pages.New(pages.Options{
+		Store: b.store, Links: b.links, GitHub: b.settings.URL, Checklist: session.Checklist,
+		PullRequest:    func(s store.Session) string { return s.Variables[outbox.VariablePullRequestURL] },
+		OpenOnLoopback: b.around.openPages, Stop: ctx.Done(), Logger: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	shown.Register(b.web.Group(""))
+	return nil
+}
+
+// sessionURL is the address of a session's page, "" where people cannot reach
+// this server.
+func (b *bot) sessionURL(id string) string {
+	if b.settings.PublicURL == "" {
+		return ""
+	}
+	return b.links.Unsigned(id)
+}
+
+// patchLink returns the link to a session's file that is posted at its end.
+func (b *bot) patchLink(ctx context.Context, id, name string) (session.Link, error) {
+	if b.settings.PublicURL == "" {
+		return session.Link{}, nil
+	}
+	link, err := b.links.Patch(ctx, id, name)
+	return session.Link(link), err
+}
+
 func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session.Conductor {
 	tools := findToolchain()
 	// An unknown model has careful defaults, so an error only leaves out a hint.
@@ -157,7 +197,7 @@ func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session
 		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, ContextTokens: info.Context, Scanner: scanner,
 		Operator: b.settings.operator(), Workflows: b.settings.Workflows,
 		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
-		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL,
+		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL, PatchLink: b.patchLink,
 		SetupDir: b.settings.SetupDir, ReadOnly: tools.mounts, Env: tools.env, OnEvent: b.around.watch, OnDoing: b.around.doing, Logger: b.log,
 		Repository: func(installation, repository int64) session.Repository {
 			return b.app.Installation(installation).ReadOnly(repository)

@@ -82,7 +82,7 @@ func (d *demoCommand) raise(ctx context.Context, p *process, dir string, play *p
 	return newStage(ctx, stageSpec{
 		dir: dir, repository: demo.Repository, files: files, listen: d.Listen, git: backends[d.Git],
 		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}), database: d.DatabaseURL, sandbox: driver,
-		around: surroundings{watch: play.watch, doing: play.doing}, setupDir: setupCache(dir, tier), log: log,
+		around: surroundings{watch: play.watch, doing: play.doing, openPages: true}, setupDir: setupCache(dir, tier), log: log,
 	})
 }
 
@@ -158,7 +158,7 @@ func (p *play) story(ctx context.Context) error {
 		return errors.New("the story builds and tests a Go service, and no go command is on PATH; install Go and try again")
 	}
 	p.show.fact("fake GitHub", p.stage.github.URL()+"/"+stageOwner+"/"+demo.Repository)
-	p.show.fact("bot", "http://"+p.stage.listener.Addr().String())
+	p.show.fact("sessions", p.stage.bot.settings.PublicURL+"/")
 	ada := newVisitor(p.stage.github, stageMaintainer)
 	opened, err := ada.openIssue(ctx, demo.Repository, issue.Title, issue.Body)
 	if err != nil {

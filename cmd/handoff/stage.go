@@ -116,6 +116,7 @@ func (s *stage) settings(spec stageSpec, app fakegithub.App) serveCommand {
 			DataDir: filepath.Join(spec.dir, "data"), SetupDir: spec.setupDir, Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
 		},
 	}
+	settings.PublicURL = "http://" + s.listener.Addr().String()
 	settings.DatabaseURL = spec.database
 	if settings.DatabaseURL == "" {
 		settings.DatabaseURL = "sqlite://" + filepath.Join(spec.dir, "handoff.db")

@@ -18,8 +18,8 @@ import (
 // root is where the README is, seen from here.
 const root = "../.."
 
-// pages returns the README and everything in docs, by path from the root.
-func pages(t *testing.T) map[string]string {
+// allPages returns the README and everything in docs, by path from the root.
+func allPages(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(names) == 0 {
@@ -68,7 +68,7 @@ func cmpOr(err, otherwise error) error {
 }
 
 func TestTheReadmeNamesTheTwoCommands(t *testing.T) {
-	readme := pages(t)["README.md"]
+	readme := allPages(t)["README.md"]
 	for _, command := range []string{"go test ./...", "go run ./cmd/handoff demo"} {
 		if got := regexp.MustCompile(`(?m)^    `+regexp.QuoteMeta(command)+`$`).FindAllString(readme, -1); len(got) != 1 {
 			t.Errorf("the README has %d lines with the command %q, want one", len(got), command)
@@ -92,7 +92,7 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 	})
 	named := regexp.MustCompile("`(?:\\w+\\.)?((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	count := 0
-	for name, text := range pages(t) {
+	for name, text := range allPages(t) {
 		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			count++
 			if !existing[found[1]] {
@@ -108,7 +108,7 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 // TestEveryConversationThatThePagesNameExists does the same for conversations.
 func TestEveryConversationThatThePagesNameExists(t *testing.T) {
 	named := regexp.MustCompile(`conversations? ((?:\w+(?:, | and )?)+)`)
-	for name, text := range pages(t) {
+	for name, text := range allPages(t) {
 		for line := range strings.Lines(text) {
 			if !strings.HasPrefix(line, "| ") {
 				continue
@@ -128,7 +128,7 @@ func TestEveryConversationThatThePagesNameExists(t *testing.T) {
 // TestLinksLeadSomewhere follows the links between files of the project, and
 // to the headings in them.
 func TestLinksLeadSomewhere(t *testing.T) {
-	texts := pages(t)
+	texts := allPages(t)
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for name, text := range texts {
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
@@ -162,7 +162,7 @@ func anchors(text string) []string {
 }
 
 func TestTheArchitectureListsEveryPackage(t *testing.T) {
-	text := page(pages(t)["docs/architecture.md"])
+	text := page(allPages(t)["docs/architecture.md"])
 	var listed []string
 	for _, row := range text.section(t, "## The house").rows() {
 		listed = append(listed, plainText(row[0]))
@@ -189,21 +189,48 @@ func TestTheArchitectureGivesAReasonForEveryDependency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var direct, listed []string
+	importers := map[string][]string{}
 	for _, found := range regexp.MustCompile(`(?m)^(?:require )?\t?([\w./-]+\.[\w./-]+) v\S+$`).FindAllStringSubmatch(string(content), -1) {
-		direct = append(direct, found[1])
+		importers[found[1]] = nil
 	}
-	for _, row := range page(pages(t)["docs/architecture.md"]).section(t, "## Dependencies").rows() {
-		listed = append(listed, row[0])
+	sourceFiles(t, func(name, content string) {
+		for module, folders := range importers {
+			folder := filepath.ToSlash(filepath.Dir(name))
+			imports := strings.Contains(content, `"`+module+`"`) || strings.Contains(content, `"`+module+`/`)
+			if imports && !strings.HasSuffix(name, "_test.go") && folder != "." && !slices.Contains(folders, folder) {
+				importers[module] = append(folders, folder)
+			}
+		}
+	})
+	for _, row := range page(allPages(t)["docs/architecture.md"]).section(t, "## Dependencies").rows() {
 		if len(row) != 3 || len(row[2]) < 8 {
-			t.Errorf("the dependency %s has no reason", row[0])
+			t.Fatalf("the row %q does not say module, packages and reason", row)
+		}
+		folders, known := importers[row[0]]
+		if !known {
+			t.Errorf("the page lists the dependency %s, which go.mod does not require", row[0])
+		}
+		slices.Sort(folders)
+		delete(importers, row[0])
+		listed := usedIn(row[1])
+		if diff := cmp.Diff(folders, listed); diff != "" {
+			t.Errorf("%s: the packages that import it (-) and those on the page (+) differ:\n%s", row[0], diff)
 		}
 	}
-	slices.Sort(direct)
-	slices.Sort(listed)
-	if diff := cmp.Diff(direct, listed); diff != "" {
-		t.Errorf("the direct dependencies (-) and those on the page (+) differ:\n%s", diff)
+	for module := range importers {
+		t.Errorf("the page does not say what %s is for", module)
 	}
+}
+
+// usedIn returns the packages of a cell such as "gitops/git, runner; tests".
+func usedIn(cell string) []string {
+	cell, _, _ = strings.Cut(cell, ";")
+	if strings.HasPrefix(cell, "tests") {
+		return nil
+	}
+	listed := strings.Split(cell, ", ")
+	slices.Sort(listed)
+	return listed
 }
 
 // TestTheManifestAsksForWhatTheFrontDoorReads compares the events of the App's

@@ -103,23 +103,33 @@ func (s *source) settle(set placements, i int) {
 // show it.
 type drift struct {
 	lines int
-	// known is set when other hunks agree on it; unknown when they contradict
+	// agree counts the hunks that show it; unknown is set when they contradict
 	// each other, and the numbers are worth nothing.
-	known, unknown bool
+	agree   int
+	unknown bool
+	// countsWrong says that a header of the diff has wrong counts, so that its
+	// line numbers may be invented too.
+	countsWrong bool
 }
+
+// proven says that other hunks bear the stated numbers out: one that is exact,
+// or two that are off by the same.
+func (d drift) proven() bool { return d.agree > 0 && (d.lines == 0 || d.agree > 1) }
 
 // drift compares the stated with the true lines of the settled hunks.
 func (set placements) drift(except int) drift {
 	var d drift
 	for i, f := range set {
+		d.countsWrong = d.countsWrong || !f.countsHold()
 		if i == except || len(f.places) != 1 || f.failure != "" || f.hunk.start == 0 {
 			continue
 		}
 		off := f.places[0].first() + 1 - f.hunk.start
-		if d.known && off != d.lines {
+		if d.agree > 0 && off != d.lines {
 			return drift{unknown: true}
 		}
-		d = drift{lines: off, known: true}
+		d.lines = off
+		d.agree++
 	}
 	return d
 }
@@ -147,7 +157,7 @@ func (f finding) byNumber(d drift) int {
 			next = i
 		}
 	}
-	trusted := f.countsHold() || d.known && !f.weak
+	trusted := !d.countsWrong || d.proven() && !f.weak
 	near := !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
 	if trusted && (distance(best) == 0 || near) {
 		return best

@@ -94,7 +94,7 @@ func (s *source) editLines(old, new string, expect int, replaceAll bool) (Result
 		return s.replaceLines(h, places)
 	}
 	f := finding{hunk: h, failure: NoMatch}
-	if s.isApplied(h) {
+	if s.isApplied(h, 0) || s.isApplied(h, 1) {
 		f.failure = AlreadyApplied
 	}
 	return Result{}, s.explain(placements{f}, 0)

@@ -99,16 +99,23 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 // shareIndentation gives the map of tabs and spaces that one hunk shows to the
 // hunks whose own context is not indented and so shows nothing: a diff is
 // written with one kind of indentation. Where no hunk shows anything and added
-// lines use another kind than the whole file, nothing is certain.
+// lines use another kind than the whole file, nothing is certain; nor is it for
+// a hunk of brackets in a diff that is moved in or out.
 func (s *source) shareIndentation(set placements) {
 	var shared indentation
+	shifted := false
 	for _, f := range set {
 		if f.failure == "" && f.places[0].indent.width > 0 {
 			shared = f.places[0].indent
 		}
+		shifted = shifted || f.failure == "" && f.places[0].indent.shifts()
 	}
 	for i := range set {
 		f := &set[i]
+		if shifted && f.failure == "" && f.weak && f.places[0].indent.same() {
+			f.failure = Ambiguous // brackets at a depth that the rest of the diff shows to be wrong
+			continue
+		}
 		if f.failure != "" || !f.places[0].indent.same() || f.hunk.showsIndentation() || !s.foreignIndentation(f.hunk) {
 			continue
 		}

@@ -10,6 +10,9 @@ type attempt struct {
 	hunk  hunk
 	level int
 	note  string
+	// thenNew says that, the old side not being there, the new side is looked
+	// for at this level before the next one (rule 12).
+	thenNew bool
 }
 
 // search looks for a hunk's places, strictest first.
@@ -25,18 +28,15 @@ func (s *source) search(h hunk) finding {
 		if a.hunk.atEnd {
 			places = s.preferEnd(places)
 		}
+		if len(places) == 0 && a.thenNew && s.isApplied(h, a.level) || s.alreadyThere(a.hunk, places, a.level) {
+			return finding{hunk: h, failure: AlreadyApplied}
+		}
 		if len(places) == 0 {
 			continue
-		}
-		if s.alreadyThere(a.hunk, places, a.level) {
-			return finding{hunk: h, failure: AlreadyApplied}
 		}
 		f := finding{hunk: a.hunk, places: places, reading: a.note}
 		s.doubtBrackets(&f)
 		return f
-	}
-	if s.isApplied(h) {
-		return finding{hunk: h, failure: AlreadyApplied}
 	}
 	trimmed, _ := h.trimmed()
 	if p, ok := s.align(trimmed); ok {
@@ -79,8 +79,10 @@ func attempts(h hunk) []attempt {
 		}
 	}
 	other := otherReadings(trimmed)
-	at(0, plain)
-	at(1, plain)
+	for level := range 2 {
+		at(level, plain)
+		list[len(list)-1].thenNew = true
+	}
 	at(0, other)
 	at(1, other)
 	at(2, plain)
@@ -130,30 +132,26 @@ func (h hunk) newSide() []line {
 	return lines
 }
 
-// isApplied says whether the new side is in the file (the old is known not to
-// be): rule 12.
-func (s *source) isApplied(h hunk) bool {
+// isApplied says whether the new side is in the file at a level at which the
+// old one is not: rule 12.
+func (s *source) isApplied(h hunk, level int) bool {
 	trimmed, _ := h.trimmed()
 	side := trimmed.newSide()
-	if !slices.ContainsFunc(side, func(l line) bool { return hasWord(l.text) }) {
-		return false
-	}
-	return len(s.places(side, 0)) > 0 || len(s.places(side, 1)) > 0
+	return slices.ContainsFunc(side, func(l line) bool { return hasWord(l.text) }) && len(s.places(side, level)) > 0
 }
 
-// alreadyThere finds a hunk that adds lines at its own edge and was applied
-// before: the old side still fits, with the added lines beside it. Only an
-// exact line number speaks for another place.
+// alreadyThere finds a hunk that was applied before although its old side still
+// fits: it adds lines at its edge, or lines that repeat its context. The new
+// side is then at the same place. Only an exact line number speaks for another.
 func (s *source) alreadyThere(h hunk, places []place, level int) bool {
-	first, last := h.lines[0].op == add, h.lines[len(h.lines)-1].op == add
 	old, new := h.counts()
-	if !first && !last || new <= old || !addsText(h) {
+	if len(places) == 0 || new <= old || !addsText(h) {
 		return false
 	}
 	applied := s.places(h.newSide(), level)
 	there := func(p place) bool {
 		return slices.ContainsFunc(applied, func(q place) bool {
-			return first && last || last && q.first() == p.first() || first && q.last() == p.last()
+			return q.first() == p.first() || q.last() == p.last() || q.first() < p.first() && p.last() < q.last()
 		})
 	}
 	stated := slices.ContainsFunc(places, func(p place) bool { return p.first()+1 == h.start && !there(p) })

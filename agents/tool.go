@@ -100,6 +100,8 @@ type Intent struct {
 type Result struct {
 	// Output is the text for the model. The runner cuts it to its cap.
 	Output string
+	// Omitted is how many bytes the tool itself left out of Output.
+	Omitted int64
 	// IsError marks an output that reports a failure to the model.
 	IsError bool
 	// Summary is one line for people ("12 tests passed"), "" for none.

@@ -151,7 +151,7 @@ func (l *loop) runNested(ctx context.Context, run *RunState, j *job) (waits bool
 		outcome.IsError, outcome.Effect = true, EffectFailed
 		outcome.Output = fmt.Sprintf("%s did not answer: %v", nested.Agent, failure)
 	} else {
-		outcome.say(nested.End.Output, l.config.OutputCap)
+		outcome.say(nested.End.Output, 0, l.config.OutputCap)
 	}
 	return false, l.append(ctx, Batch{}, outcomeDraft(run, outcome))
 }

@@ -64,7 +64,7 @@ type Event struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// CutFrom is the length in bytes of an output of which the agent reads the
 	// beginning and the end only, 0 when it reads all. The journal has more.
-	CutFrom int `json:"cut_from,omitempty"`
+	CutFrom int64 `json:"cut_from,omitempty"`
 	// Replaced is how many entries of the history a compaction's summary, in
 	// Text, stands for.
 	Replaced int `json:"replaced,omitempty"`
@@ -211,9 +211,7 @@ func outcomeEvents(state *State, e Event, p ToolOutcome) []Event {
 	}
 	e.Kind, e.Text, e.IsError, e.Effect = EventToolOutput, firstLine(p.Summary), p.IsError, p.Effect
 	e.Duration = time.Duration(p.Millis) * time.Millisecond
-	if p.Full != "" {
-		e.CutFrom = max(p.Size, len(p.Full))
-	}
+	e.CutFrom = p.Size
 	if e.Text == "" {
 		e.Text = firstLine(p.Output)
 	}

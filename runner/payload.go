@@ -149,11 +149,12 @@ type ToolOutcome struct {
 	CallKey string `json:"call"`
 	// Output is what the model reads.
 	Output string `json:"output"`
-	// Full is the whole output when Output was cut from it, up to a megabyte;
-	// Size is then how long it was, in bytes.
-	Full    string `json:"full,omitempty"`
-	Size    int    `json:"size,omitempty"`
-	IsError bool   `json:"is_error,omitempty"`
+	// Full is the whole output when Output was cut from it, up to a megabyte.
+	Full string `json:"full,omitempty"`
+	// Size is how many bytes there were when the tool or the runner left some
+	// of them out of Output, 0 otherwise.
+	Size    int64 `json:"size,omitempty"`
+	IsError bool  `json:"is_error,omitempty"`
 	// Effect is one of the Effect constants.
 	Effect string `json:"effect,omitempty"`
 	// Summary is a line for people.

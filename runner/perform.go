@@ -50,7 +50,7 @@ func (l *loop) perform(ctx context.Context, job *job) performed {
 			raised = &agents.Error{Code: agents.CodeToolTimeout, Err: err, Message: fmt.Sprintf("The tool %s timed out after %s.", job.call.Name, limit)}
 		}
 	default:
-		failed.say(l.redact(l.errorText(err)), l.config.OutputCap)
+		failed.say(l.redact(l.errorText(err)), 0, l.config.OutputCap)
 	}
 	return performed{started: true, outcome: failed, raised: raised}
 }
@@ -127,7 +127,7 @@ func (l *loop) outcomeOf(job *job, result agents.Result, state string, took time
 	if result.IsError && state == EffectDone {
 		outcome.Effect = EffectFailed
 	}
-	outcome.say(l.redact(result.Output), l.config.OutputCap)
+	outcome.say(l.redact(result.Output), result.Omitted, l.config.OutputCap)
 	if name := notScalar(result.Variables); name != "" {
 		outcome.Variables, outcome.IsError = nil, true
 		outcome.Output = fmt.Sprintf("The tool set the variable %s to something that is not a short line of text; nothing was set.\n%s", name, outcome.Output)
@@ -135,11 +135,12 @@ func (l *loop) outcomeOf(job *job, result agents.Result, state string, took time
 	return outcome
 }
 
-// say sets the output, cut to the limit in bytes; what was cut is kept beside it.
-func (o *ToolOutcome) say(text string, limit int) {
+// say sets the output, cut to the limit in bytes; what was cut here is kept
+// beside it, what the tool has omitted is counted.
+func (o *ToolOutcome) say(text string, omitted int64, limit int) {
 	o.Output, o.Full = cut(text, limit)
-	if o.Full != "" {
-		o.Size = len(text)
+	if o.Full != "" || omitted > 0 {
+		o.Size = int64(len(text)) + omitted
 	}
 }
 

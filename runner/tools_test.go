@@ -37,7 +37,7 @@ func TestALongOutputKeepsHeadAndTailAndItsWhole(t *testing.T) {
 		t.Error("the whole text is not in the journal")
 	}
 	shown := s.happened(runner.EventToolOutput)
-	if len(shown) != 1 || shown[0].CutFrom != len(long) {
+	if len(shown) != 1 || shown[0].CutFrom != int64(len(long)) {
 		t.Errorf("people are not told that %d bytes were cut: %+v", len(long), shown)
 	}
 }

@@ -246,7 +246,7 @@ func render(command Command, c Completed, reverted []string) agents.Result {
 	default:
 		fmt.Fprintf(&b, "Output:\n%s", strings.TrimRight(c.Output, "\n"))
 	}
-	return agents.Result{Output: b.String(), Summary: summary(command, c, end)}
+	return agents.Result{Output: b.String(), Omitted: c.OmittedBytes, Summary: summary(command, c, end)}
 }
 
 func summary(command Command, c Completed, end string) string {

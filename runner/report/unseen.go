@@ -24,7 +24,7 @@ func Unseen(event runner.Event) string {
 	return ""
 }
 
-func bytesOf(n int) string {
+func bytesOf(n int64) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d bytes", n)

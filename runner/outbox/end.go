@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"handoff/agents"
+	"handoff/gitops/git"
 	"handoff/gitops/github"
 	"handoff/runner"
 	"handoff/runner/store"
@@ -22,55 +23,83 @@ const (
 	VariablePushedCommit   = "pushed_commit"
 )
 
-// maxAttempts is how often an effect that time may mend is tried: with the
-// delays of [delay] that is about an hour.
-const maxAttempts = 12
+// maxFailures is how often in a row an effect is tried that time may mend: with
+// the delays of [delay] that is about an hour.
+const maxFailures = 15
 
-// delay is how long to wait after a number of attempts: 1, 2, 4 … seconds, ten
-// minutes at most.
-func delay(attempts int) time.Duration {
-	return min(time.Second<<min(max(attempts-1, 0), 10), 10*time.Minute)
+// delay is how long to wait after a number of failures in a row: 1, 2, 4 …
+// seconds, ten minutes at most.
+func delay(failures int) time.Duration {
+	return min(time.Second<<min(max(failures-1, 0), 10), 10*time.Minute)
 }
 
-// failure says how an effect ends that err happened to.
-func failure(effect store.Effect, err error, now time.Time) store.EffectEnd {
-	end := store.EffectEnd{State: store.EffectFailed, Error: err.Error()}
+// notSent marks a failed push of which nothing can have reached the server.
+type notSent struct{ error }
+
+func (n notSent) Unwrap() error { return n.error }
+
+// failure says how an effect ends that err happened to, after a number of
+// failures in a row with this one.
+func failure(effect store.Effect, err error, failures int, now time.Time) store.EffectEnd {
+	end := store.EffectEnd{State: store.EffectFailed, Error: reason(err)}
 	if _, refused := errors.AsType[*Refusal](err); refused {
 		return end
 	}
-	retry := store.EffectPending
-	at := now.Add(delay(effect.Attempts))
-	var unknown bool
+	retry, unknown := store.EffectPending, false
+	_, surely := errors.AsType[notSent](err)
 	if failed, ok := errors.AsType[*github.Error](err); ok {
-		end.Error = failed.Message
 		switch {
 		case failed.Code == github.CodeRateLimited:
-			// Waiting for a limit is not a failed attempt.
-			return store.EffectEnd{State: store.EffectPending, Error: failed.Message, RetryAt: failed.RetryAt}
+			// The limit's end is by this machine's clock, ours by the database's.
+			wait := max(time.Until(failed.RetryAt), time.Second)
+			return store.EffectEnd{State: store.EffectPending, Error: end.Error, RetryAt: now.Add(wait)}
 		case failed.Code == github.CodeUnknownOutcome:
 			retry, unknown = store.EffectSending, true
 		case !failed.Temporary():
 			return end
 		}
-	} else if effect.Kind == KindPush {
+	} else if effect.Kind == KindPush && !surely {
 		// Nothing is known about a push that failed otherwise: look first.
 		retry, unknown = store.EffectSending, true
 	}
-	if effect.Attempts >= maxAttempts {
+	if failures >= maxFailures {
 		if unknown {
 			end.State = store.EffectUnknown
 		}
 		return end
 	}
-	end.State, end.RetryAt = retry, at
+	end.State, end.RetryAt = retry, now.Add(delay(failures))
 	return end
+}
+
+// reason is what people and the crew are told about an error. What the
+// machinery says about itself stays in the log: it may name the server's files.
+func reason(err error) string {
+	if refused, ok := errors.AsType[*Refusal](err); ok {
+		return refused.Reason
+	}
+	if failed, ok := errors.AsType[*github.Error](err); ok {
+		return failed.Message
+	}
+	if failed, ok := errors.AsType[*git.Error](err); ok && failed.Code != git.CodeIO {
+		return failed.Message
+	}
+	return "a fault of the server, which its log describes"
+}
+
+// isLostPrompt says whether nobody will ever see an approval's prompt, which its
+// session must know at once: it would wait for nothing.
+func isLostPrompt(effect store.Effect, end store.EffectEnd) bool {
+	var payload CommentCreate
+	return effect.Kind == KindCommentCreate && settled(end.State) && end.State != store.EffectDone &&
+		json.Unmarshal(effect.Payload, &payload) == nil && payload.ApprovalID != ""
 }
 
 // withOutcome adds to an effect's end what its tool call is told. A push
 // succeeds with its pull request, if it is to have one; it fails with whichever of them failed.
 func (o *Outbox) withOutcome(effect store.Effect, end store.EffectEnd, result any) store.EffectEnd {
-	settled := end.State != store.EffectPending && end.State != store.EffectSending
-	if effect.CallKey == "" || !settled {
+	end.WakeSession = isLostPrompt(effect, end)
+	if effect.CallKey == "" || !settled(end.State) {
 		return end
 	}
 	outcome := runner.ToolOutcome{CallKey: effect.CallKey, Effect: runner.EffectDone}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"handoff/runner/store"
@@ -29,14 +28,9 @@ func HasMarker(body, marker string) bool {
 	return strings.HasSuffix(strings.TrimRight(body, " \r\n"), marker)
 }
 
-var htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
-
-// StripComments removes HTML comments, so that no text that we post on behalf
-// of somebody else carries a marker. Removing one may join the pieces of
-// another, so it goes on until none is left.
-func StripComments(body string) string {
-	for htmlComment.MatchString(body) {
-		body = htmlComment.ReplaceAllString(body, "")
-	}
-	return body
+// disarm breaks markers in a text that we post, so that none but the one at
+// its end can be taken for ours. The rest stays as it is: a diff that a
+// maintainer is shown may hold HTML comments, and must be shown with them.
+func disarm(body string) string {
+	return strings.ReplaceAll(body, markerPrefix, "<!-- handoff :")
 }

@@ -116,6 +116,10 @@ type Options struct {
 // An Outbox sends effects. Make one with [New] and run it on every node.
 type Outbox struct {
 	Options
+
+	mu sync.Mutex
+	// failures counts by effect how often in a row it failed here.
+	failures map[int64]int
 }
 
 // New returns an outbox.
@@ -126,7 +130,7 @@ func New(options Options) *Outbox {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Outbox{options}
+	return &Outbox{Options: options, failures: map[int64]int{}}
 }
 
 // Run sends effects for the node until ctx is done or the node is lost, and
@@ -163,13 +167,30 @@ func (o *Outbox) work(ctx context.Context, node *store.Node) {
 	}
 }
 
-// send performs one effect and closes it. The request outlives ctx: a shutdown
+// The longest that a request may take, by kind. GitHub's client has shorter
+// ones of its own; these keep a server that never answers from holding a worker
+// for ever.
+const (
+	requestTimeout = 2 * time.Minute
+	pushTimeout    = 15 * time.Minute
+)
+
+// send performs one effect and closes it. A request outlives ctx: a shutdown
 // waits for it, because an answer that nobody reads has to be looked up again.
+// A push does not, because it may take long and repeating it is harmless.
 func (o *Outbox) send(ctx context.Context, node *store.Node, effect store.Effect, reconcile bool) {
-	ctx = context.WithoutCancel(ctx)
+	lasting := context.WithoutCancel(ctx)
+	parent, timeout := lasting, requestTimeout
+	if effect.Kind == KindPush {
+		parent, timeout = ctx, pushTimeout
+	}
+	request, cancel := context.WithTimeout(parent, timeout)
+	defer cancel()
 	log := o.Logger.With("effect", effect.Key, "kind", effect.Kind)
-	end := o.perform(ctx, effect, reconcile)
-	err := o.Store.EndEffect(ctx, node, effect, end)
+	end, fault := o.perform(request, effect, reconcile)
+	record, recorded := context.WithTimeout(lasting, requestTimeout)
+	defer recorded()
+	err := o.Store.EndEffect(record, node, effect, end)
 	switch {
 	case errors.Is(err, runner.ErrFenced):
 		log.Warn("another node took the effect over")
@@ -177,7 +198,7 @@ func (o *Outbox) send(ctx context.Context, node *store.Node, effect store.Effect
 		// The row stays "sending"; whoever claims it next looks at GitHub.
 		log.Error("an effect's end could not be recorded", "error", err)
 	case end.Error != "":
-		log.Warn("an effect did not go through", "state", end.State, "reason", end.Error, "attempt", effect.Attempts)
+		log.Warn("an effect did not go through", "state", end.State, "reason", fault, "attempt", effect.Attempts)
 	default:
 		log.Debug("effect done")
 	}

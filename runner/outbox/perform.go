@@ -44,17 +44,43 @@ type (
 // errWait means that an effect refers to one whose result is not there yet.
 var errWait = errors.New("the comment or check run that this refers to is not there yet")
 
-// perform sends one effect and says how it ends.
-func (o *Outbox) perform(ctx context.Context, effect store.Effect, reconcile bool) store.EffectEnd {
+// perform sends one effect and says how it ends, and what went wrong.
+func (o *Outbox) perform(ctx context.Context, effect store.Effect, reconcile bool) (store.EffectEnd, error) {
 	end := store.EffectEnd{State: store.EffectDone}
 	result, err := o.dispatch(ctx, effect, reconcile, &end)
 	if err == nil {
 		end.Result, err = json.Marshal(result)
 	}
 	if err != nil {
-		end = failure(effect, err, o.Store.Now())
+		end = failure(effect, err, o.count(effect.ID, err), o.Store.Now())
 	}
-	return o.withOutcome(effect, end, result)
+	if settled(end.State) {
+		o.forget(effect.ID)
+	}
+	return o.withOutcome(effect, end, result), err
+}
+
+func settled(state store.EffectState) bool {
+	return state != store.EffectPending && state != store.EffectSending
+}
+
+// count returns how often in a row an effect has failed in this process, err
+// included; waiting for a rate limit is no failure. The attempts of its row are
+// no measure: those of a text that is replaced again and again go on for as
+// long as its session.
+func (o *Outbox) count(id int64, err error) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if github.CodeOf(err) != github.CodeRateLimited {
+		o.failures[id]++
+	}
+	return o.failures[id]
+}
+
+func (o *Outbox) forget(id int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.failures, id)
 }
 
 func (o *Outbox) dispatch(ctx context.Context, effect store.Effect, reconcile bool, end *store.EffectEnd) (any, error) {
@@ -153,7 +179,7 @@ func (o *Outbox) createComment(ctx context.Context, repository Repository, effec
 		comment, found, err = findComment(ctx, repository, effect, payload.Issue, marker)
 	}
 	if err == nil && !found {
-		body := report.Cut(StripComments(payload.Body), report.MaxBody-len(marker)-2) + "\n" + marker
+		body := report.Cut(disarm(payload.Body), report.MaxBody-len(marker)-2) + "\n" + marker
 		comment, err = repository.CreateComment(ctx, payload.Issue, body)
 	}
 	if err != nil {
@@ -171,14 +197,17 @@ func BodyHash(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// clockSlack is how far our clock may be ahead of GitHub's before a comment that
+// we made is looked for in vain.
+const clockSlack = time.Hour
+
 // findComment looks for a comment that an earlier attempt may have made.
 func findComment(ctx context.Context, repository Repository, effect store.Effect, issue int, marker string) (github.Comment, bool, error) {
 	bot, err := repository.Bot(ctx)
 	if err != nil {
 		return github.Comment{}, false, err
 	}
-	// A minute of slack for clocks that differ.
-	comments, err := repository.ListComments(ctx, issue, effect.CreatedAt.Add(-time.Minute))
+	comments, err := repository.ListComments(ctx, issue, effect.CreatedAt.Add(-clockSlack))
 	if err != nil {
 		return github.Comment{}, false, err
 	}
@@ -204,7 +233,7 @@ func (o *Outbox) updateComment(ctx context.Context, repository Repository, paylo
 		}
 		id, marker = result.CommentID, Marker(o.Key, created)
 	}
-	body := report.Cut(StripComments(payload.Body), report.MaxBody-len(marker)-2)
+	body := report.Cut(disarm(payload.Body), report.MaxBody-len(marker)-2)
 	if marker != "" {
 		body += "\n" + marker
 	}
@@ -292,17 +321,31 @@ func actions(wanted []CheckRunAction) []github.CheckRunAction {
 
 func (o *Outbox) push(ctx context.Context, effect store.Effect, payload Push) (any, error) {
 	approval, err := o.Store.Approval(ctx, payload.ApprovalID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, &Refusal{Reason: "there is no approval for it", Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return o.Publisher.Publish(ctx, effect, approval)
+	result, err := o.Publisher.Publish(ctx, effect, approval)
+	if err != nil && !o.mayHaveLeft(ctx, effect, payload) {
+		err = notSent{err}
+	}
+	return result, err
+}
+
+// mayHaveLeft says whether something of a push can have reached the server:
+// not before its approval was consumed.
+func (o *Outbox) mayHaveLeft(ctx context.Context, effect store.Effect, payload Push) bool {
+	approval, err := o.Store.Approval(context.WithoutCancel(ctx), payload.ApprovalID)
+	return err != nil || approval.ConsumedBy == effect.Key
 }
 
 // pullRequest opens the pull request of a branch, or updates the open one. It
 // looks first every time, so a repeated effect finds its own.
 func (o *Outbox) pullRequest(ctx context.Context, repository Repository, effect store.Effect, payload PullRequest) (any, error) {
 	request := github.PullRequestRequest{
-		Title: payload.Title, Body: StripComments(payload.Body) + "\n" + Marker(o.Key, effect),
+		Title: payload.Title, Body: disarm(payload.Body) + "\n" + Marker(o.Key, effect),
 		Head: payload.Head, Base: payload.Base, Draft: payload.Draft,
 	}
 	pull, found, err := repository.FindPullRequestByHead(ctx, payload.Head)

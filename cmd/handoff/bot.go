@@ -161,8 +161,7 @@ func (b *bot) wire(ctx context.Context) (err error) {
 func (b *bot) addPages(ctx context.Context) error {
 	shown, err := pages.New(pages.Options{
 		Store: b.store, Links: b.links, GitHub: b.settings.URL, Checklist: session.Checklist,
-		PullRequest:    func(s store.Session) string { return s.Variables[outbox.VariablePullRequestURL] },
-		OpenOnLoopback: b.around.openPages, Stop: ctx.Done(), Logger: b.log,
+		PullRequest: pullRequestOf, OpenOnLoopback: b.around.openPages, Stop: ctx.Done(), Logger: b.log,
 	})
 	if err != nil {
 		return err
@@ -170,6 +169,9 @@ func (b *bot) addPages(ctx context.Context) error {
 	shown.Register(b.web.Group(""))
 	return nil
 }
+
+// pullRequestOf is the address of a session's pull request, "" for none.
+func pullRequestOf(s store.Session) string { return s.Variables[outbox.VariablePullRequestURL] }
 
 // sessionURL is the address of a session's page, "" where people cannot reach
 // this server.

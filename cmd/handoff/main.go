@@ -27,6 +27,7 @@ type commandLine struct {
 	Demo       demoCommand       `cmd:"" help:"Run the whole story on this machine: a fake GitHub, the real bot, real git, a real sandbox, a tape for a model."`
 	Serve      serveCommand      `cmd:"" help:"Run the bot."`
 	Run        runCommand        `cmd:"" help:"Let the crew work on a local repository; approvals are asked here, the result is a local branch."`
+	Sessions   sessionsCommand   `cmd:"" help:"List, show, stop and export sessions; make links to their pages."`
 	Models     modelsCommand     `cmd:"" help:"Show which model providers are configured, or test one."`
 	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"handoff/runner/store"
+)
+
+type sessionsExport struct {
+	databaseSettings
+	ID     string `arg:"" help:"The session's id."`
+	Output string `short:"o" help:"The zip file to write, - for standard output; session-ID.zip by default." placeholder:"FILE"`
+	File   string `help:"Write only this file of the session, such as work.patch, to standard output." placeholder:"NAME"`
+}
+
+// Run writes the session out.
+func (e *sessionsExport) Run(p *process) error {
+	database, err := openToRead(p, e.databaseSettings)
+	if err != nil {
+		return err
+	}
+	defer database.Close()
+	found, err := oneSession(p.ctx, database, e.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.File != "":
+		return e.one(p, database, found)
+	case e.Output == "-":
+		return export(p.ctx, database, found, p.stdout)
+	}
+	name := e.Output
+	if name == "" {
+		name = "session-" + found.ID + ".zip"
+	}
+	// The journal holds source code: it is for whoever asked for it.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(export(p.ctx, database, found, file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	fmt.Fprintln(p.stdout, name)
+	return nil
+}
+
+// one writes one file of the session.
+func (e *sessionsExport) one(p *process, database *store.Store, found store.Session) error {
+	artifacts, err := database.Artifacts(p.ctx, found.ID)
+	if err != nil {
+		return err
+	}
+	for _, listed := range artifacts {
+		if listed.Name != e.File {
+			continue
+		}
+		artifact, err := database.Artifact(p.ctx, listed.ID)
+		if err != nil {
+			return err
+		}
+		_, err = p.stdout.Write(artifact.Body)
+		return err
+	}
+	return fmt.Errorf("session %s has no file %q; handoff sessions show lists those that it has", found.ID, e.File)
+}
+
+// export writes a session as a zip file: session.json as show tells it, the
+// journal and the events that it adds up to as JSON lines, and the files.
+func export(ctx context.Context, database *store.Store, found store.Session, to io.Writer) error {
+	detail, err := detailOf(ctx, database, found)
+	if err != nil {
+		return err
+	}
+	records, err := database.Records(ctx, found.ID, 1)
+	if err != nil {
+		return err
+	}
+	events := detail.Events
+	detail.Events = nil
+	archive := zip.NewWriter(to)
+	session, err := json.MarshalIndent(detail, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := addFile(archive, "session.json", append(session, '\n')); err != nil {
+		return err
+	}
+	if err := addLines(archive, "journal.jsonl", records); err != nil {
+		return err
+	}
+	if err := addLines(archive, "events.jsonl", events); err != nil {
+		return err
+	}
+	artifacts, err := database.Artifacts(ctx, found.ID)
+	if err != nil {
+		return err
+	}
+	for _, listed := range artifacts {
+		artifact, err := database.Artifact(ctx, listed.ID)
+		if err != nil {
+			return err
+		}
+		if err := addFile(archive, "files/"+path.Base(artifact.Name), artifact.Body); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+func addFile(archive *zip.Writer, name string, content []byte) error {
+	entry, err := archive.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = entry.Write(content)
+	return err
+}
+
+func addLines[T any](archive *zip.Writer, name string, values []T) error {
+	entry, err := archive.Create(name)
+	if err != nil {
+		return err
+	}
+	return eachJSON(entry, values)
+}

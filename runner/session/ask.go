@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"handoff/gitops/git"
+	"handoff/gitops/secrets"
 	"handoff/runner"
 	"handoff/runner/approval"
 	"handoff/runner/store"
@@ -166,7 +167,7 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 	if err != nil {
 		return approval.Question{}, gitFault(err)
 	}
-	if err := h.checkLeaving(diff, args, seal); err != nil {
+	if err := h.checkLeaving(ctx, diff, args, seal); err != nil {
 		return approval.Question{}, err
 	}
 	verification, err := h.verify(ctx, seal.Sealed)
@@ -195,11 +196,16 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 }
 
 // checkLeaving refuses what must not be pushed, before anybody is asked.
-func (h *hold) checkLeaving(diff string, args pushArgs, seal seal) error {
+func (h *hold) checkLeaving(ctx context.Context, diff string, args pushArgs, seal seal) error {
 	findings, err := h.Scanner.ScanDiff(diff)
 	if err != nil {
 		return err
 	}
+	unshown, err := h.scanUnshown(ctx, diff, seal.Sealed)
+	if err != nil {
+		return err
+	}
+	findings = append(findings, unshown...)
 	texts, err := h.Scanner.Scan(args.Title + "\n" + args.Body + "\n" + args.CommitMessage + "\n" + seal.Ref)
 	if err != nil {
 		return err
@@ -219,6 +225,28 @@ func (h *hold) checkLeaving(diff string, args pushArgs, seal seal) error {
 		}
 	}
 	return nil
+}
+
+// scanUnshown looks for secrets in the files of a sealed commit whose lines a
+// diff does not hold: binary ones, and those that were too much for it.
+func (h *hold) scanUnshown(ctx context.Context, diff string, sealed git.Sealed) ([]secrets.Finding, error) {
+	shown := splitDiff(diff)
+	var findings []secrets.Finding
+	for _, change := range sealed.Files {
+		if _, ok := shown[change.Path]; ok || change.Blob == "" || change.Blob == change.OldBlob {
+			continue
+		}
+		content, err := h.bench.workspace.ReadSealed(ctx, change.Blob)
+		if err != nil {
+			return nil, gitFault(err)
+		}
+		found, err := h.Scanner.ScanFile(change.Path, string(content))
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, found...)
+	}
+	return findings, nil
 }
 
 // filesOf describes a sealed commit's files to the approval, with the lines

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	varIssueTitle   = "issue_title"
 	varBaseBranch   = VariableBaseBranch
 	varBaseCommit   = VariableBaseCommit
+	varRulesCommit  = "rules_commit"
 	varSetupCommand = "setup_command"
 	varTestCommand  = "test_command"
 	varBranch       = outbox.VariableBranch
@@ -44,6 +46,9 @@ type base struct {
 	// from.
 	branch string
 	commit string
+	// rules is the commit of the default branch that configuration and
+	// instructions are read from: never a pull request's head.
+	rules string
 	// target is the branch of an earlier session of the issue that this one
 	// continues, pushed the commit that it is at; both "" for a new branch.
 	target string
@@ -73,9 +78,11 @@ func (h *hold) findBase(ctx context.Context) error {
 	h.base.branch = repository.DefaultBranch
 	h.base.target, h.base.pushed, h.base.pull = variables[varBranch], variables[varPushedCommit], variables[varPullRequest]
 	if pinned := variables[varBaseCommit]; pinned != "" {
-		h.base.commit, h.base.branch = pinned, variables[varBaseBranch]
-		if err := h.Cache.FetchCommit(ctx, h.base.remote, pinned); err != nil {
-			return gitFault(err)
+		h.base.commit, h.base.branch, h.base.rules = pinned, variables[varBaseBranch], variables[varRulesCommit]
+		for _, commit := range []string{h.base.rules, pinned} {
+			if err := h.Cache.FetchCommit(ctx, h.base.remote, commit); err != nil {
+				return gitFault(err)
+			}
 		}
 	} else if err := h.fetchFirst(ctx); err != nil {
 		return err
@@ -84,15 +91,20 @@ func (h *hold) findBase(ctx context.Context) error {
 	return gitFault(err)
 }
 
-// fetchFirst chooses the commit to start from: the head of the issue's open
-// pull request if an earlier session left one, otherwise the default branch.
-func (h *hold) fetchFirst(ctx context.Context) error {
-	continued, err := h.continuePullRequest(ctx)
-	if err != nil || continued {
-		return err
+// fetchFirst chooses the commit to start from: where the session began that
+// this one retries, the head of the issue's open pull request if an earlier
+// session left one, otherwise the tip of the default branch.
+func (h *hold) fetchFirst(ctx context.Context) (err error) {
+	if h.base.rules, err = h.Cache.Fetch(ctx, h.base.remote, h.base.branch); err != nil {
+		return gitFault(err)
 	}
-	h.base.commit, err = h.Cache.Fetch(ctx, h.base.remote, h.base.branch)
-	return gitFault(err)
+	for _, choose := range []func(context.Context) (bool, error){h.continueSession, h.continuePullRequest} {
+		if chosen, err := choose(ctx); err != nil || chosen {
+			return err
+		}
+	}
+	h.base.commit = h.base.rules
+	return nil
 }
 
 // tokenFrom returns the function with which the git layer asks for a token. A
@@ -110,9 +122,9 @@ func tokenFrom(tokens Tokens, write bool) func(context.Context) (string, error) 
 	}
 }
 
-// loadConfig reads the repository's rules from the base commit.
+// loadConfig reads the repository's rules from its default branch.
 func (h *hold) loadConfig(ctx context.Context) error {
-	content, err := h.base.repository.ReadFile(ctx, h.base.commit, repoconfig.Path, 1<<20)
+	content, err := h.base.repository.ReadFile(ctx, h.base.rules, repoconfig.Path, 1<<20)
 	var file *repoconfig.File
 	switch {
 	case git.CodeOf(err) == git.CodeNotFound:
@@ -145,20 +157,20 @@ func configFault(faults []repoconfig.Fault) *fault {
 	}
 }
 
+// noCommand is what instructions read where a repository names no command.
+const noCommand = "(none configured)"
+
 // variables are what instructions can refer to.
 func (h *hold) variables() agents.Variables {
-	test := strings.Join(h.config.Test, " && ")
-	if test == "" {
-		test = "(none configured)"
-	}
 	return agents.Variables{
 		varRepository:   h.session.Owner + "/" + h.session.Repository,
 		varIssue:        fmt.Sprint(h.session.Issue),
 		varIssueTitle:   h.session.IssueTitle,
 		varBaseBranch:   h.base.branch,
 		varBaseCommit:   h.base.commit,
-		varSetupCommand: strings.Join(h.config.Setup, " && "),
-		varTestCommand:  test,
+		varRulesCommit:  h.base.rules,
+		varSetupCommand: cmp.Or(strings.Join(h.config.Setup, " && "), noCommand),
+		varTestCommand:  cmp.Or(strings.Join(h.config.Test, " && "), noCommand),
 		varBranch:       h.base.target,
 		varPushedCommit: h.base.pushed,
 		varPullRequest:  h.base.pull,

@@ -11,13 +11,13 @@ import (
 // maxCustoms bounds what one instruction file may say, in bytes.
 const maxCustoms = 16 << 10
 
-// customs reads the repository's instruction files from the base commit. A
+// customs reads the repository's instruction files from its default branch. A
 // file that is missing, a symlink or too long is left out, and the last is
 // said.
 func (h *hold) customs(ctx context.Context) string {
 	var b strings.Builder
 	for _, name := range h.config.Instructions {
-		content, err := h.base.repository.ReadFile(ctx, h.base.commit, name, maxCustoms)
+		content, err := h.base.repository.ReadFile(ctx, h.base.rules, name, maxCustoms)
 		switch git.CodeOf(err) {
 		case git.CodeNotFound:
 			continue

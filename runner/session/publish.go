@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"handoff/gitops/git"
 	"handoff/gitops/github"
@@ -19,15 +18,12 @@ import (
 
 // publishing makes the pushes of one session wait for each other: they share
 // its workspace.
-var publishing sync.Map // session id → *sync.Mutex
+var publishing turns
 
 // Publish implements [outbox.Publisher]. It may run on any node, whether or
 // not that node has ever seen the session's workspace.
 func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.Approval) (outbox.PushResult, error) {
-	lock, _ := publishing.LoadOrStore(row.SessionID, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
-
+	defer publishing.take(row.SessionID)()
 	host := c.Repository(row.InstallationID, row.RepositoryID)
 	session, err := c.Store.Session(ctx, row.SessionID)
 	if err != nil {

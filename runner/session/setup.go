@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"handoff/gitops/git"
 	"handoff/sandbox"
@@ -23,8 +22,9 @@ var lockFiles = []string{
 	"poetry.lock", "uv.lock", "requirements.txt", "Gemfile.lock", "composer.lock", "pom.xml",
 }
 
-// setups makes the setups of one key wait for each other.
-var setups sync.Map // key → *sync.Mutex
+// setups makes the setups of one key wait for each other, and whoever reads
+// what they made.
+var setups turns
 
 // setUp runs the repository's setup in the session's workspace, once. Caches
 // that it fills are kept for later sessions with the same lock files, and the
@@ -39,10 +39,7 @@ func (h *hold) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, _ := setups.LoadOrStore(key, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
-
+	defer setups.take(key)()
 	shared := h.setupDir(h.session.InstallationID, h.session.RepositoryID, key)
 	if err := os.MkdirAll(shared, 0o755); err != nil {
 		return err
@@ -81,7 +78,7 @@ func (h *hold) runSetup(ctx context.Context, shared string) error {
 		if !result.OK() {
 			return &fault{
 				code:    "SETUP",
-				message: fmt.Sprintf("The setup command `%s` failed (%s):\n\n%s", command, ending(result), tail(box.Normalize(result.Output), 3_000)),
+				message: fmt.Sprintf("The setup command `%s` failed (%s):\n\n%s", command, ending(result), tail(h.redact(box.Normalize(result.Output)), 3_000)),
 				next:    "Mend the setup on the default branch and comment `/copilot retry`.",
 			}
 		}
@@ -126,8 +123,12 @@ func (h *hold) setupKey(ctx context.Context) (string, error) {
 		sum := sha256.Sum256(content)
 		files[name] = hex.EncodeToString(sum[:])
 	}
+	continued := ""
+	if h.base.commit != h.base.rules {
+		continued = h.base.commit
+	}
 	encoded, err := json.Marshal(map[string]any{
-		"setup": h.config.Setup, "files": files, "mounts": h.ReadOnly, "env": h.Env, "continued": h.base.pushed,
+		"setup": h.config.Setup, "files": files, "mounts": h.ReadOnly, "env": h.Env, "continued": continued,
 	})
 	if err != nil {
 		return "", err
@@ -137,30 +138,40 @@ func (h *hold) setupKey(ctx context.Context) (string, error) {
 }
 
 // copyCache copies a cache into a directory, as far as it is not there yet.
-// Files are never linked: who changes a copy must not change the original.
+// Files are never linked: who changes a copy must not change the original. What
+// commands left in either directory leads nowhere else, and what they closed to
+// their owner is left out.
 func copyCache(from, to string) error {
-	root, err := os.OpenRoot(from)
+	source, err := os.OpenRoot(from)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, name)
+	defer source.Close()
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	return fs.WalkDir(source.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return fs.SkipDir
+		case err != nil:
+			return err
 		case entry.IsDir():
-			return os.MkdirAll(target, 0o755)
+			return target.MkdirAll(name, 0o755)
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		return copyFile(root, name, target)
+		return copyFile(source, target, name)
 	})
 }
 
-func copyFile(root *os.Root, name, target string) (err error) {
-	in, err := root.Open(name)
+func copyFile(source, target *os.Root, name string) (err error) {
+	in, err := source.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -169,7 +180,7 @@ func copyFile(root *os.Root, name, target string) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	out, err := target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

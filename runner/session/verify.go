@@ -61,14 +61,14 @@ func (h *hold) verify(ctx context.Context, sealed git.Sealed) (approval.Verifica
 // them again.
 func (h *hold) testRun(ctx context.Context, name string, checkout func(context.Context, string) (*git.Workspace, error)) (_ approval.Verification, err error) {
 	dir := filepath.Join(h.workspaceDir(h.session.ID), name)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := sandbox.RemoveTree(dir); err != nil {
 		return approval.Verification{}, err
 	}
 	workspace, err := checkout(ctx, dir)
 	if err != nil {
 		return approval.Verification{}, gitFault(err)
 	}
-	defer func() { err = errors.Join(err, workspace.Remove(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, sandbox.RemoveTree(dir)) }()
 	cache := filepath.Join(dir, "cache")
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return approval.Verification{}, err
@@ -93,6 +93,7 @@ func (h *hold) seedCache(ctx context.Context, cache string) error {
 	if err != nil {
 		return err
 	}
+	defer setups.take(key)()
 	shared := h.setupDir(h.session.InstallationID, h.session.RepositoryID, key)
 	if _, err := os.Stat(shared); err != nil {
 		// Another node made the setup; the commands below fill the cache anew.
@@ -111,7 +112,7 @@ func (h *hold) runTests(ctx context.Context, box sandbox.Sandbox, cache string) 
 		if result.Reason == sandbox.ReasonCanceled {
 			return verification, context.Cause(ctx)
 		}
-		verification.Output = strings.TrimSpace(box.Normalize(result.Output))
+		verification.Output = strings.TrimSpace(h.redact(box.Normalize(result.Output)))
 		if i >= len(h.config.Setup) {
 			verification.Duration += result.Duration.Round(time.Millisecond)
 		}

@@ -37,6 +37,29 @@ func TestMissingKeyNamesTheVariable(t *testing.T) {
 	}
 }
 
+func TestAWrongKeyNamesTheVariable(t *testing.T) {
+	for provider, variable := range map[string]string{
+		ProviderOpenRouter: "OPENROUTER_API_KEY", ProviderOpenAI: "OPENAI_API_KEY", ProviderZAI: "ZAI_API_KEY",
+		ProviderVertex: "GOOGLE_APPLICATION_CREDENTIALS", ProviderCompatible: "OPENAI_API_KEY",
+	} {
+		s := newServer(t, fails(http.StatusUnauthorized, `{"error":{"message":"Incorrect API key provided: `+canary+`"}}`))
+		_, err := newClient(t, provider, s).Test(t.Context(), agents.ModelRef{})
+		if failure := failureOf(t, err); failure.Kind != agents.KindAuth || !strings.Contains(failure.Message, variable) || len(s.asked()) != 1 {
+			t.Errorf("%s: %v", provider, failure)
+		}
+	}
+}
+
+func TestADeadAddressNamesTheVariable(t *testing.T) {
+	s := newServer(t)
+	s.Close()
+	_, err := newClient(t, ProviderCompatible, s).Test(t.Context(), agents.ModelRef{})
+	if failure := failureOf(t, err); failure.Kind != agents.KindTransport || !failure.Retryable ||
+		!strings.Contains(failure.Message, "check the network and the address in OPENAI_BASE_URL") {
+		t.Errorf("%v", failure)
+	}
+}
+
 func TestMissingKeyOfAnotherProviderComesBeforeAnyRequest(t *testing.T) {
 	s := newServer(t, streams(text("ok")...))
 	client := newClient(t, ProviderCompatible, s, func(c *Config) { c.Getenv = environment(nil) })

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -92,9 +93,32 @@ func (e *endpoint) transportFailure(err error) *agents.Error {
 		return failure
 	}
 	text := e.clean(err.Error())
-	failure := e.failure(agents.KindTransport, errors.New(text), "The call to "+e.provider.Name+" broke: "+text+".")
+	advice := ""
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		advice = "; check the network" + e.addressAdvice()
+	}
+	failure := e.failure(agents.KindTransport, errors.New(text), "The call to "+e.provider.Name+" broke: "+text+advice+".")
 	failure.Retryable = true
 	return failure
+}
+
+// addressAdvice names the variable that an address was read from.
+func (e *endpoint) addressAdvice() string {
+	if e.provider.URLVariable == "" {
+		return ""
+	}
+	return " and the address in " + e.provider.URLVariable
+}
+
+// keyAdvice names the variable that the refused key was read from.
+func (e *endpoint) keyAdvice() string {
+	switch {
+	case e.provider.Name == ProviderVertex:
+		return "check GOOGLE_APPLICATION_CREDENTIALS, VERTEX_PROJECT and what the account may do"
+	case e.provider.KeyVariable != "":
+		return "check the key in " + e.provider.KeyVariable
+	}
+	return verdictAuth.hint
 }
 
 // A fault is what a provider said went wrong, in an HTTP answer or in a line
@@ -295,6 +319,9 @@ func judge(status int, f fault) verdict {
 func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.Error {
 	f := readFault(body)
 	v := judge(status, f)
+	if v == verdictAuth {
+		v.hint = e.keyAdvice()
+	}
 	f.HTTPStatusCode = status
 	f.Message = e.clean(f.Message)
 	if code, ok := f.Code.(string); ok {

@@ -329,7 +329,7 @@ func (w *world) told(session string) (output string, effect string) {
 		w.Fatalf("the journal has %d records, want the outcome", len(records))
 	}
 	var payload struct {
-		Output string               `json:"output"`
+		Output string `json:"output"`
 		Effect string `json:"effect"`
 	}
 	w.ok(json.Unmarshal(records[0].Payload, &payload))

@@ -45,13 +45,32 @@ func (h *hold) setUp(ctx context.Context) error {
 		return err
 	}
 	h.progress.hostDoes("running the setup: " + strings.Join(h.config.Setup, " && "))
-	if err := h.runSetup(ctx, shared); err != nil {
+	if err := h.setUpBase(ctx, shared); err != nil {
 		return err
 	}
 	if err := copyCache(shared, h.bench.cache); err != nil {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o644)
+}
+
+// setUpBase runs the setup on the files of the base. Work that the workspace
+// was opened with, of an earlier session or another node, is put back
+// afterwards: code that nobody approved writes nothing that others use.
+func (h *hold) setUpBase(ctx context.Context, shared string) (err error) {
+	work, err := h.bench.last(ctx)
+	if err != nil {
+		return err
+	}
+	if work != nil {
+		if err := h.bench.restore(ctx, nil); err != nil {
+			return gitFault(err)
+		}
+		defer func() {
+			err = errors.Join(err, gitFault(h.bench.restore(context.WithoutCancel(ctx), work)))
+		}()
+	}
+	return h.runSetup(ctx, shared)
 }
 
 // runSetup runs the commands around the shared cache and puts back what they

@@ -55,6 +55,7 @@ func TestConversations(t *testing.T) {
 					"until":   onScene((*scene).await),
 					"github":  onScene((*scene).show),
 					"reject":  onScene((*scene).reject),
+					"never":   onScene((*scene).never),
 					"role":    onScene((*scene).role),
 					"protect": onScene((*scene).protect),
 					"patch":   onScene((*scene).patch),
@@ -276,6 +277,23 @@ func (s *scene) await(ctx context.Context, args []string) error {
 		}
 	}
 	return s.waitState(ctx, store.SessionState(args[0]), number)
+}
+
+// never PATTERN fails if a comment matches.
+func (s *scene) never(_ context.Context, args []string) error {
+	pattern, err := regexp.Compile(strings.Join(args, " "))
+	if err != nil {
+		return err
+	}
+	repository, _ := s.stage.github.State().Repository(sceneRepository)
+	for _, issue := range repository.Issues {
+		for _, comment := range issue.Comments {
+			if found := pattern.FindString(comment.Body); found != "" {
+				return fmt.Errorf("a comment on #%d says %q", issue.Number, found)
+			}
+		}
+	}
+	return nil
 }
 
 func (s *scene) waitState(ctx context.Context, want store.SessionState, number int) error {

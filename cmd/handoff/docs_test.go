@@ -44,10 +44,12 @@ func allPages(t *testing.T) map[string]string {
 func sourceFiles(t *testing.T, visit func(name, content string)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() && entry.Name() == "testdata" {
-			return cmpOr(err, fs.SkipDir)
-		}
-		if !strings.HasSuffix(name, ".go") {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == ".git"):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go"):
 			return nil
 		}
 		content, err := os.ReadFile(name)
@@ -58,13 +60,6 @@ func sourceFiles(t *testing.T, visit func(name, content string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func cmpOr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 func TestTheReadmeNamesTheTwoCommands(t *testing.T) {

@@ -27,8 +27,8 @@ const (
 
 // live tells a page, as server-sent events, that its session changed. The
 // script then fetches the page again: what is shown is always rendered here. The
-// stream ends with the session or the link.
-func (p *Pages) live(c echo.Context, g grant) error {
+// stream ends with the session, and when its link expires or is revoked.
+func (p *Pages) live(c echo.Context, _ grant) error {
 	if !p.streams.TryAcquire(1) {
 		return c.NoContent(http.StatusServiceUnavailable)
 	}
@@ -40,13 +40,14 @@ func (p *Pages) live(c echo.Context, g grant) error {
 	c.Response().WriteHeader(http.StatusOK)
 	changed, stop := p.Store.Notify(store.TopicJournal, store.TopicSessions, store.TopicApprovals)
 	defer stop()
-	expiry := time.NewTimer(g.expires.Sub(p.Store.Now()))
-	defer expiry.Stop()
 	for {
 		if over, err := s.look(p.Store); over || err != nil {
 			return nil // the reader has gone, or has all there is
 		}
-		if !p.pause(c, expiry.C, changed) {
+		if !p.pause(c, changed) {
+			return nil
+		}
+		if _, ok, err := p.admit(c); !ok && err == nil {
 			return nil
 		}
 	}
@@ -54,17 +55,15 @@ func (p *Pages) live(c echo.Context, g grant) error {
 
 // pause lets happen what happens within a moment, then waits for a change. It
 // returns false when the stream must end.
-func (p *Pages) pause(c echo.Context, expired <-chan time.Time, changed <-chan struct{}) bool {
-	return p.wait(c, expired, time.After(liveEvery), nil) && p.wait(c, expired, time.After(pollEvery), changed)
+func (p *Pages) pause(c echo.Context, changed <-chan struct{}) bool {
+	return p.wait(c, time.After(liveEvery), nil) && p.wait(c, time.After(pollEvery), changed)
 }
 
-func (p *Pages) wait(c echo.Context, expired, enough <-chan time.Time, changed <-chan struct{}) bool {
+func (p *Pages) wait(c echo.Context, enough <-chan time.Time, changed <-chan struct{}) bool {
 	select {
 	case <-c.Request().Context().Done():
 		return false
 	case <-p.Stop:
-		return false
-	case <-expired:
 		return false
 	case <-enough:
 	case <-changed:

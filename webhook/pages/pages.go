@@ -150,6 +150,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"tokens":   report.Tokens,
 	"cost":     report.Cost,
 	"when":     when,
+	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"label":    label,
 	"size":     size,

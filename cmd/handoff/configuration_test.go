@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -41,9 +42,18 @@ func (p page) section(t *testing.T, heading string) page {
 	if !found {
 		t.Fatalf("the page has no section %q", heading)
 	}
-	level := heading[:strings.Index(heading, " ")+1]
-	section, _, _ := strings.Cut(rest, "\n"+level)
-	return page(section)
+	level := strings.Index(heading, " ")
+	// A single # would be a comment in an example.
+	if next := regexp.MustCompile(fmt.Sprintf(`(?m)^#{2,%d} `, level)).FindStringIndex(rest); next != nil {
+		rest = rest[:next[0]]
+	}
+	return page(rest)
+}
+
+// own returns a section without the sections below it.
+func (p page) own() page {
+	own, _, _ := strings.Cut(string(p), "\n### ")
+	return page(own)
 }
 
 // rows returns the cells of all rows of the page's tables, without headings.
@@ -105,18 +115,23 @@ func TestThePageListsEveryFlagWithItsVariableAndDefault(t *testing.T) {
 		heading := "## handoff " + command.Name
 		sections[heading] = true
 		t.Run(command.Name, func(t *testing.T) {
-			checkFlags(t, command, text.section(t, heading).rows())
-			for _, below := range command.Children {
-				if !strings.Contains(string(text), "`handoff "+command.Name+" "+below.Name) && below != command.DefaultCmd {
-					t.Errorf("the page does not tell of handoff %s %s", command.Name, below.Name)
-				}
-				if len(below.Flags) > 0 {
-					t.Errorf("handoff %s %s has flags of its own, for which the page has no place", command.Name, below.Name)
-				}
-			}
+			checkFlags(t, command, text.section(t, heading).own().rows())
 		})
+		for _, below := range command.Children {
+			name := "handoff " + command.Name + " " + below.Name
+			if len(below.Flags) == 0 {
+				if !strings.Contains(string(text), "`"+name) && below != command.DefaultCmd {
+					t.Errorf("the page does not tell of %s", name)
+				}
+				continue
+			}
+			sections["### "+name] = true
+			t.Run(command.Name+" "+below.Name, func(t *testing.T) {
+				checkFlags(t, below, text.section(t, "### "+name).rows())
+			})
+		}
 	}
-	for _, heading := range regexp.MustCompile(`(?m)^## handoff .*$`).FindAllString(string(text), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^###? handoff .*$`).FindAllString(string(text), -1) {
 		if !sections[heading] {
 			t.Errorf("the page describes %q, which is no command", heading)
 		}
@@ -155,7 +170,7 @@ func checkFlags(t *testing.T, command *kong.Node, rows [][]string) {
 				t.Errorf("%s: the page does not say that it may be %s", name, value)
 			}
 		}
-		checkExample(t, command.Name, flag, plainText(row[3]))
+		checkExample(t, command, flag, plainText(row[3]))
 	}
 	for name := range listed {
 		t.Errorf("the page lists %s, which %s does not take", name, command.Name)
@@ -163,13 +178,19 @@ func checkFlags(t *testing.T, command *kong.Node, rows [][]string) {
 }
 
 // checkExample gives the example to the program.
-func checkExample(t *testing.T, command string, flag *kong.Flag, example string) {
+func checkExample(t *testing.T, command *kong.Node, flag *kong.Flag, example string) {
 	t.Helper()
 	if example == "" {
 		t.Errorf("--%s has no example", flag.Name)
 	}
+	arguments := append(strings.Fields(command.Path()), "--"+flag.Name+"="+example)
+	for _, positional := range command.Positional {
+		if positional.Required {
+			arguments = append(arguments, "something")
+		}
+	}
 	_, parser := newParser(t)
-	if _, err := parser.Parse([]string{command, "--" + flag.Name + "=" + example}); err != nil {
+	if _, err := parser.Parse(arguments); err != nil {
 		t.Errorf("the example of --%s is refused: %v", flag.Name, err)
 	}
 }

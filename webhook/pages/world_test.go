@@ -40,6 +40,8 @@ func newWorld(t *testing.T, adjust func(*pages.Options)) *world {
 	front, err := webhook.New(webhook.Options{Secrets: []string{"a secret of sufficient length"}, AppID: 1, Inbox: w.store})
 	w.ok(err)
 	w.server = httptest.NewServer(front)
+	// A connection that was made and never used would hold up the server's end.
+	w.server.Client().Transport.(*http.Transport).DisableKeepAlives = true
 	t.Cleanup(w.server.Close)
 	w.links, err = pages.NewLinks(w.store, w.server.URL)
 	w.ok(err)

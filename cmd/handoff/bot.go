@@ -37,6 +37,7 @@ type bot struct {
 	app       *github.App
 	cache     *git.Cache
 	driver    sandbox.Driver
+	model     *modelClient
 	conductor *session.Conductor
 	router    *intake.Router
 	sweeper   *intake.Sweeper
@@ -104,17 +105,13 @@ func (b *bot) wire(ctx context.Context) (err error) {
 		return err
 	}
 	scanner := secrets.New(b.knownSecrets()...)
-	model, err := llm.New(llm.Config{
-		Provider: b.settings.Provider, Model: b.settings.Model, AllowDataCollection: b.settings.AllowDataCollection,
-		Upstreams: b.settings.Upstreams, Getenv: b.around.getenv, Logger: b.log,
-	})
-	if err != nil {
+	if b.model, err = openModel(b.settings.modelSettings, tapeSettings{Record: b.settings.Record}, scanner, b.around.getenv, b.log); err != nil {
 		return err
 	}
 	if b.links, err = pages.NewLinks(b.store, b.settings.PublicURL); err != nil {
 		return err
 	}
-	b.conductor = b.newConductor(model, scanner)
+	b.conductor = b.newConductor(b.model.Client, scanner)
 	decisions := approval.NewService(b.store, func(installation, repository int64) approval.Repository {
 		return b.app.Installation(installation).ReadOnly(repository)
 	}, b.log)
@@ -238,11 +235,7 @@ func (b *bot) newDriver(ctx context.Context) (sandbox.Driver, error) {
 // knownSecrets are what must never leave, beside what looks like a secret.
 func (b *bot) knownSecrets() []string {
 	known := append([]string{b.settings.PrivateKey}, b.settings.WebhookSecret...)
-	for _, name := range []string{"OPENROUTER_API_KEY", "OPENAI_API_KEY", "ZAI_API_KEY"} {
-		if value := b.around.getenv(name); value != "" {
-			known = append(known, value)
-		}
-	}
+	known = append(known, modelSecrets(b.around.getenv)...)
 	if database, err := url.Parse(b.settings.DatabaseURL); err == nil && database.User != nil {
 		if password, ok := database.User.Password(); ok {
 			known = append(known, password)
@@ -341,6 +334,11 @@ func (b *bot) watchLease(ctx context.Context, node *store.Node, stop context.Can
 
 // close gives back what newBot opened.
 func (b *bot) close() {
+	if b.model != nil {
+		if err := b.model.close(); err != nil {
+			b.log.Warn("the tape could not be closed", "error", err)
+		}
+	}
 	if b.cache != nil {
 		_ = b.cache.Close()
 	}

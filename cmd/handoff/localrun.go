@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"handoff/agents"
 	"handoff/gitops/git"
 	"handoff/gitops/github"
 	"handoff/gitops/secrets"
@@ -70,7 +71,7 @@ func (l *localRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l.show.fact("repository", l.files.about.Repository)
+	l.show.fact("repository", oneLine(l.files.about.Repository))
 	l.show.fact("base", l.base.String())
 	l.show.fact("model", l.modelName())
 	stop, err := l.start(ctx)
@@ -199,13 +200,15 @@ func (l *localRun) desk() *desk {
 
 func (l *localRun) conductor(here *desk) *session.Conductor {
 	tools := findToolchain()
+	// An unknown model has careful defaults, so an error only leaves out a hint.
+	info, _ := l.model.Client.Model(agents.ModelRef{})
 	return session.New(session.Options{
 		Store: l.store, Cache: l.base.localSource, Deliver: l.base.deliver, BranchOnly: true, Workflows: true,
 		Repository: func(int64, int64) session.Repository { return here },
 		Pusher:     func(int64, int64) session.Tokens { return here },
-		Sandbox:    l.driver, Model: l.model, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
+		Sandbox:    l.driver, Model: l.model, ContextTokens: info.Context, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
 		Identity: l.identity, Host: "localhost",
-		DataDir: l.files.data(), SetupDir: l.files.setups(), ReadOnly: tools.mounts, Env: tools.env, Logger: l.log,
+		DataDir: l.files.data(), KeepWorkspaces: true, SetupDir: l.files.setups(), ReadOnly: tools.mounts, Env: tools.env, Logger: l.log,
 		OnEvent:    func(_ string, event runner.Event) { l.tell(told{event: event}) },
 		OnDoing:    func(_, who, what string) { l.tell(told{who: who, what: what}) },
 		OnQuestion: func(row store.Approval, prompt approval.Prompt) { l.questions <- openQuestion{row.ID, prompt} },
@@ -335,11 +338,18 @@ func (l *localRun) finish(ctx context.Context, id string, followed error) error 
 	if err != nil {
 		return err
 	}
+	records, err := l.store.Records(ctx, id, 1)
+	if err != nil {
+		return err
+	}
 	if ended.State == store.StateCompleted {
-		l.finalWords(ctx, id)
+		l.finalWords(records)
 	}
 	l.show.line("")
-	branch := ended.Variables[outbox.VariableBranch]
+	branch, err := branchOf(records)
+	if err != nil {
+		return err
+	}
 	if branch == "" {
 		if err := l.keepWork(ctx, id); err != nil {
 			l.show.alarm("The work could not be kept as a patch: " + err.Error())
@@ -348,28 +358,33 @@ func (l *localRun) finish(ctx context.Context, id string, followed error) error 
 	l.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(ended.Usage.Total), ended.Usage.Requests))
 	l.show.fact("cost", report.Cost(ended.Usage))
 	l.show.fact("time", report.Duration(time.Since(l.began)))
+	if branch != "" {
+		l.show.done("Branch: " + branch)
+		l.show.fact("look", fmt.Sprintf("git diff %s...%s", l.base.branch, branch))
+	}
 	goOn := "go on with: handoff run --continue " + l.files.name
 	switch {
 	case followed != nil:
 		return fmt.Errorf("%w; %s", followed, goOn)
 	case ended.State != store.StateCompleted:
 		return fmt.Errorf("%s: %s; %s", ended.Code, strings.TrimRight(ended.Reason, "."), goOn)
-	case branch != "":
-		l.show.done("Branch: " + branch)
-		l.show.fact("look", fmt.Sprintf("git diff %s...%s", l.base.branch, branch))
-	default:
+	case branch == "":
 		l.show.line("The crew is done and made no branch.")
 	}
 	return l.files.clear()
 }
 
-// finalWords shows all of the crew's answer, of which the live view had a line.
-func (l *localRun) finalWords(ctx context.Context, id string) {
-	records, err := l.store.Records(ctx, id, 1)
+// branchOf returns the branch that a session made, as its journal has it.
+func branchOf(records []runner.Record) (string, error) {
+	state, err := runner.Fold(records)
 	if err != nil {
-		l.log.Warn("the crew's answer cannot be read", "error", err)
-		return
+		return "", err
 	}
+	return state.Variables[outbox.VariableBranch], nil
+}
+
+// finalWords shows all of the crew's answer, of which the live view had a line.
+func (l *localRun) finalWords(records []runner.Record) {
 	events, err := runner.Replay(records, 1)
 	if err != nil {
 		l.log.Warn("the crew's answer cannot be read", "error", err)

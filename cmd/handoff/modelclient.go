@@ -26,7 +26,7 @@ type tapeSettings struct {
 
 // openModel returns the model that the settings name. Whatever is missing is
 // said before anything is written or sent.
-func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scanner, log *slog.Logger) (_ *modelClient, err error) {
+func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scanner, getenv func(string) string, log *slog.Logger) (_ *modelClient, err error) {
 	opened := &modelClient{}
 	defer func() {
 		if err != nil {
@@ -35,7 +35,7 @@ func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scan
 	}()
 	config := llm.Config{
 		Provider: settings.Provider, Model: settings.Model, AllowDataCollection: settings.AllowDataCollection,
-		Upstreams: settings.Upstreams, Getenv: os.Getenv, Logger: log,
+		Upstreams: settings.Upstreams, Getenv: getenv, Logger: log,
 		Redact: func(text string) string { return redactWith(scanner, text) },
 	}
 	if tapes.Tape != "" {

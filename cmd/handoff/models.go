@@ -71,7 +71,7 @@ type modelsTestCommand struct{}
 // Run sends one cheap request.
 func (modelsTestCommand) Run(p *process, settings *modelsCommand) error {
 	scanner := secrets.New(modelSecrets(os.Getenv)...)
-	model, err := openModel(settings.modelSettings, tapeSettings{}, scanner, slog.New(slog.DiscardHandler))
+	model, err := openModel(settings.modelSettings, tapeSettings{}, scanner, os.Getenv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (r *runCommand) Run(p *process) (err error) {
 		return err
 	}
 	scanner := secrets.New(modelSecrets(os.Getenv)...)
-	model, err := openModel(r.modelSettings, r.tapeSettings, scanner, log)
+	model, err := openModel(r.modelSettings, r.tapeSettings, scanner, os.Getenv, log)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ var runName = regexp.MustCompile(`^[a-z2-7]{10}$`)
 // stateDir is where runs are kept, as the XDG base directory specification has
 // it.
 func stateDir(chosen string) (string, error) {
+	if strings.Contains(chosen, "?") {
+		return "", fmt.Errorf("--data-dir is %q, and no database can be opened in a directory with a question mark", chosen)
+	}
 	if chosen != "" {
 		return chosen, nil
 	}

@@ -78,6 +78,7 @@ type serverSettings struct {
 	DataDir       string        `name:"data-dir" env:"DATA_DIR" default:"data" help:"Directory for caches and workspaces."`
 	SetupDir      string        `name:"setup-dir" env:"SETUP_DIR" help:"Directory for the caches of repositories' setups; empty for a folder of the data directory." placeholder:"DIR"`
 	Sandbox       string        `name:"sandbox" env:"SANDBOX" default:"local" enum:"local,none" help:"Sandbox driver: local, or none on a fake GitHub."`
+	Record        string        `name:"record" env:"RECORD" help:"Write what the model says to this tape, without secrets; an existing file is replaced." placeholder:"FILE"`
 	Sessions      int           `name:"max-sessions" env:"MAX_SESSIONS" default:"8" help:"Sessions that work at the same time, on all nodes."`
 	PerOwner      int           `name:"max-sessions-per-installation" env:"MAX_SESSIONS_PER_INSTALLATION" default:"4" help:"Of those, sessions of one installation."`
 	ShutdownGrace time.Duration `name:"shutdown-grace" env:"SHUTDOWN_GRACE" default:"20s" help:"How long a shutdown waits for turns that are under way."`

@@ -40,7 +40,14 @@ func (d *demoCommand) Run(p *process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sandbox.RemoveTree(dir)) }()
-	play := &play{demoCommand: d, show: show, stdin: p.stdin, events: make(chan told, 1024), began: time.Now()}
+	answers, err := demo.Tape()
+	if err != nil {
+		return err
+	}
+	play := &play{
+		demoCommand: d, show: show, stdin: p.stdin, events: make(chan told, 1024), began: time.Now(),
+		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}),
+	}
 	if play.stage, err = d.raise(ctx, p, dir, play); err != nil {
 		return err
 	}
@@ -65,10 +72,6 @@ func (d *demoCommand) raise(ctx context.Context, p *process, dir string, play *p
 	if err != nil {
 		return nil, err
 	}
-	answers, err := demo.Tape()
-	if err != nil {
-		return nil, err
-	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.LogLevel)); err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (d *demoCommand) raise(ctx context.Context, p *process, dir string, play *p
 	}
 	return newStage(ctx, stageSpec{
 		dir: dir, repository: demo.Repository, files: files, listen: d.Listen, git: backends[d.Git],
-		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}), database: d.DatabaseURL, sandbox: driver,
+		player: play.player, database: d.DatabaseURL, sandbox: driver,
 		around: surroundings{watch: play.watch, doing: play.doing, openPages: true}, setupDir: setupCache(dir, tier), log: log,
 	})
 }
@@ -111,6 +114,7 @@ type told struct {
 // A play is one performance of the story.
 type play struct {
 	*demoCommand
+	player *tape.Player
 	stage  *stage
 	show   *screen
 	stdin  io.Reader

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"handoff/agents/llm/tape"
 	"handoff/runner/store"
+	"handoff/sandbox"
 )
 
 // TestTheStory plays the demo's story in the sandbox of this machine, looks at
@@ -27,6 +29,7 @@ func TestTheStory(t *testing.T) {
 	play := &play{
 		demoCommand: &demoCommand{Yes: true, Listen: "127.0.0.1:0", Git: "auto", LogLevel: "warn"},
 		show:        newScreen(&output), stdin: strings.NewReader(""), events: make(chan told, 1024), began: time.Now(),
+		player: strictDemo(t),
 	}
 	stage, err := play.raise(ctx, &process{ctx: ctx, stdout: &output, stderr: io.Discard}, dir, play)
 	if err != nil {
@@ -39,8 +42,9 @@ func TestTheStory(t *testing.T) {
 		}
 	})
 	if err := play.story(ctx); err != nil {
-		t.Fatalf("%v\n%s", err, &output)
+		t.Fatalf("%v\n%s\nWhere the tape does not fit, and the change is meant, run: go test ./cmd/handoff -run TestTheStory -update", err, &output)
 	}
+	keepDemo(t, play.player)
 	for _, line := range []string{
 		"architect      → implementer", "✘ run tests", "tester         → implementer", "✔ run tests",
 		"testing the sealed commit", "Pull request: ", "login_test.go",
@@ -51,6 +55,59 @@ func TestTheStory(t *testing.T) {
 	}
 	checkStory(t, stage)
 	checkBranch(t, stage)
+}
+
+// demoTape is where the story's tape lies.
+const demoTape = "demo/tape.jsonl"
+
+// strictDemo plays the demo's tape and refuses what differs from it: whoever
+// changes a prompt, a tool or what the crew is told sees here what the model is
+// told now. With -update the tape takes it over. Without a sandbox the crew is
+// told so, which is another story; it is played loosely then.
+func strictDemo(t *testing.T) *tape.Player {
+	t.Helper()
+	file, err := os.Open(demoTape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	answers, err := tape.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	capabilities, err := sandbox.NewLocal(sandbox.LocalOptions{StateDir: t.TempDir()}).Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if capabilities.Err() != nil {
+		t.Log("no sandbox on this machine: what the model is told was not compared with the tape")
+		return tape.NewPlayer(answers, tape.Options{})
+	}
+	return tape.NewPlayer(answers, tape.Options{Strict: true, Update: *update})
+}
+
+// keepDemo writes the tape when it was updated, and otherwise looks whether
+// every line of it was played and compared.
+func keepDemo(t *testing.T, player *tape.Player) {
+	t.Helper()
+	for _, line := range player.Unused() {
+		t.Errorf("nobody asked for the tape's line of agent %s, turn %d", line.Agent, line.Turn)
+	}
+	if !*update {
+		for _, line := range player.Tape().Lines() {
+			if line.RequestHash == "" {
+				t.Errorf("the tape's line of agent %s, turn %d was never compared; run with -update", line.Agent, line.Turn)
+			}
+		}
+		return
+	}
+	var text bytes.Buffer
+	if _, err := player.Tape().WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(demoTape, text.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkStory looks at the issue as its readers do.

@@ -2,6 +2,7 @@ package tape
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,9 +16,9 @@ import (
 // providers (names of models, limits, ids of calls, reasoning that is sent
 // back) and with placeholders for what differs from run to run.
 //
-// In a file a request holds only what is new since the line before it in its
-// session: a nil System or nil Tools and the first Same messages are as they
-// were there. In memory it is whole.
+// In a file a request holds only what is new in its session: a nil System or
+// nil Tools are as in the last line of the same agent, the first Same messages
+// as in the last line of any. In memory it is whole.
 type Request struct {
 	System   *string   `json:"system,omitempty"`
 	Tools    []Tool    `json:"tools,omitempty"`
@@ -184,24 +185,27 @@ func eachText(value any, replace func(string) string) any {
 	return value
 }
 
-// A history knows the last request of each session.
-type history map[int]*Request
+// A history knows the last request of each session, and the last one of each
+// agent in it.
+type history map[voice]*Request
+
+// A voice is an agent in a session, or the session with the agent "".
+type voice struct {
+	session int
+	agent   string
+}
 
 // shorten returns what is new in a request and remembers the request.
-func (h history) shorten(session int, whole *Request) *Request {
+func (h history) shorten(session int, agent string, whole *Request) *Request {
 	if whole == nil {
 		return nil
 	}
-	before := h[session]
-	h[session] = whole
-	if before == nil {
-		return whole
-	}
+	before, own := h.swap(session, agent, whole)
 	short := *whole
-	if before.System != nil && whole.System != nil && *before.System == *whole.System {
+	if whole.System != nil && own.System != nil && *own.System == *whole.System {
 		short.System = nil
 	}
-	if len(whole.Tools) > 0 && slices.EqualFunc(before.Tools, whole.Tools, sameTool) {
+	if len(whole.Tools) > 0 && slices.EqualFunc(own.Tools, whole.Tools, sameTool) {
 		short.Tools = nil
 	}
 	for short.Same < min(len(before.Messages), len(whole.Messages)) && sameMessage(before.Messages[short.Same], whole.Messages[short.Same]) {
@@ -211,28 +215,32 @@ func (h history) shorten(session int, whole *Request) *Request {
 	return &short
 }
 
+// swap remembers a request and returns the last ones of the session and of its
+// agent; those of a beginning are empty.
+func (h history) swap(session int, agent string, whole *Request) (before, own *Request) {
+	before, own = h[voice{session: session}], h[voice{session, agent}]
+	h[voice{session: session}], h[voice{session, agent}] = whole, whole
+	return cmp.Or(before, &Request{}), cmp.Or(own, &Request{})
+}
+
 // errSame says that a line refers to messages that are not there, as it does
 // when the line before it was taken out of the file.
 var errSame = errors.New("request.same counts more messages than the line before it has; update the tape")
 
 // expand makes a request whole that was read from a file.
-func (h history) expand(session int, short *Request) error {
-	before := h[session]
-	if before == nil {
-		before = &Request{}
-	}
+func (h history) expand(session int, agent string, short *Request) error {
+	before, own := h.swap(session, agent, short)
 	if short.Same < 0 || short.Same > len(before.Messages) {
 		return errSame
 	}
 	if short.System == nil {
-		short.System = before.System
+		short.System = own.System
 	}
 	if short.Tools == nil {
-		short.Tools = before.Tools
+		short.Tools = own.Tools
 	}
 	short.Messages = slices.Concat(before.Messages[:short.Same], short.Messages)
 	short.Same = 0
-	h[session] = short
 	return nil
 }
 
@@ -244,7 +252,7 @@ func (t *Tape) expand() []error {
 		if entry.line == nil || entry.line.Request == nil {
 			continue
 		}
-		if err := before.expand(entry.line.Session, entry.line.Request); err != nil {
+		if err := before.expand(entry.line.Session, entry.line.Agent, entry.line.Request); err != nil {
 			faults = append(faults, &Fault{entry.number, err.Error()})
 		}
 	}

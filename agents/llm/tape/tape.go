@@ -59,11 +59,6 @@ type Line struct {
 	Task string `json:"task,omitempty"`
 	// When chooses the line by a text in the last message of a user or tool.
 	When string `json:"when,omitempty"`
-	// RequestHash is the hash of the normalised request, "" if it was never
-	// seen.
-	RequestHash string `json:"request_hash,omitempty"`
-	// Request is the normalised request, nil if it was never seen.
-	Request *Request `json:"request,omitempty"`
 	// Failure, when set, is answered in place of Response.
 	Failure *Failure `json:"error,omitempty"`
 	// Response is the answer.
@@ -72,6 +67,12 @@ type Line struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// LatencyMS is how long the answer took, in milliseconds.
 	LatencyMS int `json:"latency_ms,omitempty"`
+	// RequestHash is the hash of the normalised request, "" if it was never
+	// seen.
+	RequestHash string `json:"request_hash,omitempty"`
+	// Request is the normalised request, nil if it was never seen. It comes last,
+	// because it is long and people read the answers.
+	Request *Request `json:"request,omitempty"`
 }
 
 // A Response is an assistant's answer.
@@ -354,7 +355,7 @@ func (t *Tape) WriteTo(target io.Writer) (int64, error) {
 // encode writes a line with what is new in its request.
 func (l *Line) encode(before history) ([]byte, error) {
 	short := *l
-	short.Request = before.shorten(l.Session, l.Request)
+	short.Request = before.shorten(l.Session, l.Agent, l.Request)
 	return marshal(short)
 }
 

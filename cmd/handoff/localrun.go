@@ -56,7 +56,7 @@ const (
 
 // run works on the session until it ends or ctx does.
 func (l *localRun) run(ctx context.Context) (err error) {
-	l.began, l.person = time.Now(), whoAmI()
+	l.began, l.person = time.Now(), l.base.person()
 	if err := l.files.make(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (l *localRun) session(ctx context.Context) (string, error) {
 	wanted := &store.Session{
 		InstallationID: localInstallation, RepositoryID: l.files.repositoryID(),
 		Owner: "local", Repository: filepath.Base(l.files.about.Repository),
-		RequesterID: localPerson, RequesterLogin: l.person.Name, Task: l.files.about.Task,
+		RequesterID: localPerson, RequesterLogin: login(), Task: l.files.about.Task,
 	}
 	past, err := l.store.Sessions(ctx, store.SessionFilter{}, 1)
 	if err != nil {
@@ -191,7 +191,7 @@ func (l *localRun) start(ctx context.Context) (stop func(), err error) {
 
 func (l *localRun) desk() *desk {
 	return &desk{
-		path: l.files.about.Repository, person: github.User{ID: localPerson, Login: l.person.Name, Type: "User"},
+		path: l.files.about.Repository, person: github.User{ID: localPerson, Login: login(), Type: "User"},
 		repository: github.Repository{
 			ID: l.files.repositoryID(), Owner: "local", Name: filepath.Base(l.files.about.Repository), DefaultBranch: l.base.branch,
 		},
@@ -286,14 +286,14 @@ func (l *localRun) decide(ctx context.Context, question openQuestion) error {
 	l.show.ask(question.prompt)
 	answer := reply{yes: true}
 	if l.Yes {
-		l.show.said(l.person.Name, "yes (--yes)")
+		l.show.said(login(), "yes (--yes)")
 	} else {
 		var err error
 		if answer, err = l.readAnswer(ctx); err != nil {
 			return err
 		}
 	}
-	decision := store.Decision{State: store.ApprovalRejected, By: l.person.Name, ByID: localPerson, Via: store.ViaTerminal, Reason: answer.reason}
+	decision := store.Decision{State: store.ApprovalRejected, By: login(), ByID: localPerson, Via: store.ViaTerminal, Reason: answer.reason}
 	if answer.yes {
 		decision.State = store.ApprovalApproved
 	}

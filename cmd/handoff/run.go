@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,25 +146,26 @@ func mustIsolate(ctx context.Context, driver sandbox.Driver, show *screen) error
 	return nil
 }
 
-// whoAmI is the person at the terminal, as git's own variables name them or
-// the machine does.
-func whoAmI() git.Identity {
-	person := git.Identity{Name: os.Getenv("GIT_AUTHOR_NAME"), Email: os.Getenv("GIT_AUTHOR_EMAIL")}
-	login := "you"
+// person is who sits at the terminal, as git would name them: by its variables,
+// by its configuration, or else by login and machine.
+func (b localBase) person() git.Identity {
+	person := b.local.Person()
+	person.Name = cmp.Or(os.Getenv("GIT_AUTHOR_NAME"), person.Name)
+	person.Email = cmp.Or(os.Getenv("GIT_AUTHOR_EMAIL"), person.Email)
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return git.Identity{Name: cmp.Or(person.Name, login()), Email: cmp.Or(person.Email, login()+"@"+host)}
+}
+
+// login is what the machine calls the person at the terminal. It is what the
+// crew is told: a name from a repository's configuration is anybody's text.
+func login() string {
 	if me, err := user.Current(); err == nil && me.Username != "" {
-		login = me.Username
+		return me.Username
 	}
-	if person.Name == "" {
-		person.Name = login
-	}
-	if person.Email == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "localhost"
-		}
-		person.Email = login + "@" + host
-	}
-	return person
+	return "you"
 }
 
 // pin takes the base that an earlier session of the run began with, if it came

@@ -225,7 +225,7 @@ func (s *Service) mayDecide(ctx context.Context, approval store.Approval, answer
 	if action.RequireOther && answer.ByID == approval.RequesterID && answer.Verdict == Approve {
 		return refuse("The rules of this repository ask for somebody else than %s to approve.", approval.RequesterLogin)
 	}
-	return CheckRole(ctx, s.repository(approval.InstallationID, approval.RepositoryID), answer.ByID, answer.By, repoconfig.Role(approval.RoleNeeded))
+	return CheckRole(ctx, s.repository(approval.InstallationID, approval.RepositoryID), answer.ByID, answer.By, repoconfig.Role(action.RoleNeeded))
 }
 
 // CheckRole returns nil if the person is one and has at least the role now, a

@@ -77,6 +77,7 @@ func promptEffects(ask Ask, approval store.Approval) ([]store.Effect, error) {
 			check.Conclusion = "action_required"
 		}
 		check.Summary = checkSummary(ask.Prompt)
+		ask.Prompt.diffLimit = diffLimits[0]
 		check.Text = report.Cut(ask.Prompt.FoldedDiff(), checkTextLimit)
 		check.Actions = []outbox.CheckRunAction{
 			{Label: approveLabel(approval.Kind), Description: "Do exactly what the prompt shows", Identifier: ActionApprove},
@@ -120,17 +121,18 @@ func checkSummary(prompt Prompt) string {
 
 // Closing returns the effects that show on GitHub how an approval ended: the
 // prompt gets its outcome as the first line, the check run loses its buttons.
-// The prompt's text is the one that was asked with.
-func Closing(approval store.Approval, promptBody string) ([]store.Effect, error) {
+// The prompt's text is the one that was asked with; hasCheck says whether a
+// check run was asked for as well.
+func Closing(approval store.Approval, promptBody string, hasCheck bool) ([]store.Effect, error) {
 	sign, line, conclusion := closingLine(approval)
 	effects := newEffects(approval)
 	effects.add(promptKey(approval.ID)+":closed", outbox.KindCommentUpdate, promptKey(approval.ID), outbox.CommentUpdate{
 		EffectKey: promptKey(approval.ID), Body: sign + " **" + line + "**\n\n" + promptBody,
 	})
-	if approval.CheckRunID != 0 {
+	if hasCheck {
 		check := checkRun(approval)
 		effects.add(checkKey(approval.ID)+":closed", outbox.KindCheckRunUpdate, checkKey(approval.ID), outbox.CheckRunUpdate{
-			CheckRunID: approval.CheckRunID, Name: check.Name, Status: "completed", Conclusion: conclusion,
+			EffectKey: checkKey(approval.ID), Name: check.Name, Status: "completed", Conclusion: conclusion,
 			Title: line, Summary: sign + " " + line,
 		})
 	}
@@ -170,6 +172,9 @@ func PromptBody(effect store.Effect) string {
 
 // PromptKey returns the key of the effect that posts an approval's prompt.
 func PromptKey(approval store.Approval) string { return promptKey(approval.ID) }
+
+// CheckKey returns the key of the effect that makes an approval's check run.
+func CheckKey(approval store.Approval) string { return checkKey(approval.ID) }
 
 // effects collects the effects of one approval and the first error.
 type effects struct {

@@ -41,7 +41,7 @@ func (n notSent) Unwrap() error { return n.error }
 // failure says how an effect ends that err happened to, after a number of
 // failures in a row with this one.
 func failure(effect store.Effect, err error, failures int, now time.Time) store.EffectEnd {
-	end := store.EffectEnd{State: store.EffectFailed, Error: reason(err)}
+	end := store.EffectEnd{State: store.EffectFailed, Error: Reason(err)}
 	if _, refused := errors.AsType[*Refusal](err); refused {
 		return end
 	}
@@ -72,9 +72,9 @@ func failure(effect store.Effect, err error, failures int, now time.Time) store.
 	return end
 }
 
-// reason is what people and the crew are told about an error. What the
+// Reason is what people and the crew are told about an error. What the
 // machinery says about itself stays in the log: it may name the server's files.
-func reason(err error) string {
+func Reason(err error) string {
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return refused.Reason
 	}

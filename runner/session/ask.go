@@ -50,9 +50,27 @@ func (r *refusal) Error() string { return r.reason }
 // call about which there is nothing to decide is refused by the host; if that
 // leaves none, the crew goes on at once (parked=false).
 func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, err error) {
+	asked, err := h.Store.ApprovalsOfSession(ctx, h.session.ID)
+	if err != nil {
+		return false, err
+	}
 	var suspension store.Suspension
 	var prompts []approval.Prompt
+	var waiting []store.Approval
 	for _, call := range outcome.Approvals {
+		earlier, ok := latest(asked, call.CallKey)
+		open := ok && earlier.State == store.ApprovalPending
+		if open && earlier.Kind != toolGitPush {
+			// Another call of the turn was decided; this one's prompt still stands.
+			waiting = append(waiting, earlier)
+			continue
+		}
+		if open {
+			earlier.State, earlier.Reason = store.ApprovalSuperseded, "the request is made again"
+			if err := h.close(ctx, earlier); err != nil {
+				return false, err
+			}
+		}
 		question, prompt, err := h.question(ctx, call, outcome)
 		if refused, ok := asRefusal(err); ok {
 			record, err := runner.Decision{
@@ -71,12 +89,13 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 		suspension.Effects = append(suspension.Effects, question.Effects...)
 		prompts = append(prompts, prompt)
 	}
-	if len(suspension.Approvals) == 0 {
+	waiting = append(waiting, suspension.Approvals...)
+	if len(waiting) == 0 {
 		_, err := h.lease.Append(ctx, suspension.Batch)
 		return false, err
 	}
 	suspension.State, suspension.Reason = store.StateAwaitingApproval, "waiting for a maintainer"
-	suspension.WakeAt = earliestExpiry(suspension.Approvals)
+	suspension.WakeAt = earliestExpiry(waiting)
 	// Whatever becomes of the question, the work so far is kept.
 	if err := h.keepPatch(ctx); err != nil {
 		return false, err

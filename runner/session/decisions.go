@@ -37,6 +37,9 @@ func (h *hold) decisions(ctx context.Context) (parked bool, err error) {
 			continue
 		}
 		if row.State == store.ApprovalPending {
+			if err := h.checkShown(ctx, row); err != nil {
+				return false, err
+			}
 			waiting = append(waiting, row)
 			continue
 		}
@@ -118,8 +121,12 @@ func latest(approvals []store.Approval, callKey string) (store.Approval, bool) {
 }
 
 // decisionOf says what a row means for its call. A superseded one means
-// nothing: the question is asked again.
+// nothing, and neither does one for other arguments: the question is asked
+// again.
 func decisionOf(row store.Approval, call runner.PendingApproval) (runner.Decision, bool) {
+	if action, err := approval.ActionOf(row); err != nil || action.CallKey != call.CallKey || action.ArgumentsHash != call.ArgumentHash {
+		return runner.Decision{}, false
+	}
 	decision := runner.Decision{
 		CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Approval: row.ID, By: row.DecidedBy, Reason: row.Reason,
 	}
@@ -136,17 +143,45 @@ func decisionOf(row store.Approval, call runner.PendingApproval) (runner.Decisio
 	return decision, true
 }
 
-// close shows on GitHub how an approval ended.
+// checkShown ends a session that waits for a decision about a prompt that nobody
+// will ever see.
+func (h *hold) checkShown(ctx context.Context, row store.Approval) error {
+	prompt, err := h.Store.EffectByKey(ctx, approval.PromptKey(row))
+	if err != nil {
+		return fmt.Errorf("the prompt of approval %s: %w", row.ID, err)
+	}
+	switch prompt.State {
+	case store.EffectPending, store.EffectSending, store.EffectDone:
+		return nil
+	}
+	return &fault{
+		code:    "PROMPT",
+		message: "The maintainers could not be asked: " + prompt.Error,
+		next:    "Make sure that the App may comment here, and comment `/copilot retry`.",
+	}
+}
+
+// close shows on GitHub how an approval ended. Doing so again shows the newest
+// end.
 func (h *hold) close(ctx context.Context, row store.Approval) error {
 	prompt, err := h.Store.EffectByKey(ctx, approval.PromptKey(row))
 	if err != nil {
 		return fmt.Errorf("the prompt of approval %s: %w", row.ID, err)
 	}
-	effects, err := approval.Closing(row, approval.PromptBody(prompt))
+	_, err = h.Store.EffectByKey(ctx, approval.CheckKey(row))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	effects, err := approval.Closing(row, approval.PromptBody(prompt), err == nil)
 	if err != nil {
 		return err
 	}
-	return h.lease.PutEffects(ctx, effects)
+	for _, effect := range effects {
+		if err := h.lease.PutLatest(ctx, effect); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // park lets the session go until somebody decides or the time is up.

@@ -77,15 +77,11 @@ func (h *hold) finish(ctx context.Context, e end) error {
 	}
 	h.progress.doing("", "")
 	patch := h.patchLink(ctx, e)
-	edit, err := h.progress.effect(ctx, string(e.state), func(r *report.Progress) {
+	err := h.progress.edit(ctx, string(e.state), func(r *report.Progress) {
 		r.Headline, r.Result, r.Failure, r.Next = headlines[e.state], e.result, e.failure, e.next
 		r.PatchURL, r.PatchUntil = patch.URL, patch.Expires
 	})
 	if err != nil {
-		return err
-	}
-	edit.NotBefore, edit.Priority = time.Time{}, outbox.PriorityResult
-	if err := h.lease.PutLatest(ctx, edit); err != nil {
 		return err
 	}
 	notice, err := h.notice(e, patch)
@@ -93,7 +89,9 @@ func (h *hold) finish(ctx context.Context, e end) error {
 		return err
 	}
 	h.log.Info("the session ended", "state", e.state, "code", e.code, "reason", e.failure)
-	return h.lease.Finish(ctx, store.Ending{State: e.state, Code: e.code, Reason: cmp.Or(e.failure, "done"), Effects: []store.Effect{notice}})
+	err = h.lease.Finish(ctx, store.Ending{State: e.state, Code: e.code, Reason: cmp.Or(e.failure, "done"), Effects: []store.Effect{notice}})
+	h.ended = err == nil
+	return err
 }
 
 // notice is the one new comment at the end: an edit notifies nobody.
@@ -111,17 +109,17 @@ func (h *hold) notice(e end, patch Link) (store.Effect, error) {
 	}, err
 }
 
-// closeQuestions shows on open prompts that nobody needs to decide any more.
+// closeQuestions shows on all prompts how they ended; those that are open need
+// no decision any more.
 func (h *hold) closeQuestions(ctx context.Context, e end) error {
 	approvals, err := h.Store.ApprovalsOfSession(ctx, h.session.ID)
 	if err != nil {
 		return err
 	}
 	for _, row := range approvals {
-		if row.State != store.ApprovalPending {
-			continue
+		if row.State == store.ApprovalPending {
+			row.State, row.Reason = store.ApprovalSuperseded, cmp.Or(e.failure, "the session ended")
 		}
-		row.State, row.Reason = store.ApprovalSuperseded, cmp.Or(e.failure, "the session ended")
 		if err := h.close(ctx, row); err != nil {
 			return err
 		}

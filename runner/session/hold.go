@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"handoff/agents"
+	"handoff/gitops/github"
 	"handoff/runner"
+	"handoff/runner/outbox"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 )
@@ -29,6 +31,8 @@ type hold struct {
 	crew     map[string]agents.Agent
 	bench    *bench
 	progress *progress
+	// ended says that the session is over.
+	ended bool
 }
 
 // errStopped is the cause of a hold that somebody asked to stop.
@@ -52,6 +56,9 @@ func (c *Conductor) hold(ctx context.Context, node *store.Node, lease *store.Lea
 	err := h.work(ctx)
 	if h.bench != nil {
 		h.bench.close()
+	}
+	if h.ended {
+		h.tidy(session.ID)
 	}
 	switch {
 	case err == nil:
@@ -84,14 +91,27 @@ func (h *hold) watch(ctx context.Context, node *store.Node, cancel context.Cance
 	}
 }
 
+// rests are how long a session waits after each attempt in a row that failed:
+// an hour in all, which most troubles of GitHub's and of ours do not outlast.
+var rests = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
+
+// rest is how long a session waits after a fault in its n-th attempt in a row.
+func rest(fault error, attempt int) time.Duration {
+	wait := rests[min(max(attempt, 1), len(rests))-1]
+	if limited, ok := errors.AsType[*github.Error](fault); ok && !limited.RetryAt.IsZero() {
+		wait = max(wait, time.Until(limited.RetryAt))
+	}
+	return wait
+}
+
 // giveBack returns the session after a fault that is not its own, to be tried
-// again later, here or elsewhere.
+// again later, here or elsewhere. People may read why; the log has the rest.
 func (h *hold) giveBack(ctx context.Context, fault error) {
 	delay := time.Duration(0)
 	reason := "the node was shut down"
-	if ctx.Err() == nil {
-		delay = min(time.Second<<min(h.session.Attempts, 6), time.Minute)
-		reason = fault.Error()
+	if ctx.Err() == nil && !errors.Is(fault, errShutdown) {
+		delay = rest(fault, h.session.Attempts)
+		reason = outbox.Reason(fault)
 		h.log.Error("the session could not be worked on", "error", fault, "retry_in", delay)
 	}
 	// The request must go out although ctx may have ended.

@@ -30,8 +30,13 @@ type progress struct {
 	agent   string // who does something now
 	action  string // what they do
 	dirty   chan struct{}
-	next    time.Time // when the comment may be edited again
 	started time.Time
+
+	// writing is held from reading the journal to writing the comment, so that
+	// no older text comes after a newer one; last is set by the text that the
+	// comment keeps when this hold ends.
+	writing sync.Mutex
+	last    bool
 }
 
 func newProgress(h *hold) *progress {
@@ -112,7 +117,7 @@ func (p *progress) keep(ctx context.Context) (stop func()) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Second):
+			case <-time.After(editInterval):
 			}
 		}
 	}()
@@ -127,11 +132,20 @@ func (p *progress) waiting(ctx context.Context) error {
 	})
 }
 
-// edit writes the comment's newest text into the outbox.
+// edit writes the comment's newest text into the outbox. With a state it is the
+// text that stays when the session is let go, and no later one replaces it.
 func (p *progress) edit(ctx context.Context, state string, adjust func(*report.Progress)) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if p.last && state == "" {
+		return nil
+	}
 	effect, err := p.effect(ctx, state, adjust)
 	if err != nil {
 		return err
+	}
+	if state != "" {
+		p.last, effect.Priority = true, outbox.PriorityResult
 	}
 	return p.h.lease.PutLatest(ctx, effect)
 }
@@ -151,14 +165,9 @@ func (p *progress) effect(ctx context.Context, state string, adjust func(*report
 		adjust(&shown)
 	}
 	payload, err := json.Marshal(outbox.CommentUpdate{EffectKey: progressKey(p.h.session.ID), Body: shown.Markdown()})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := p.h.Store.Now(); p.next.Before(now) {
-		p.next = now.Add(editInterval)
-	}
 	return store.Effect{
 		Key: progressKey(p.h.session.ID) + ":text", Kind: outbox.KindCommentUpdate, After: progressKey(p.h.session.ID),
-		Priority: outbox.PriorityProgress, Payload: payload, NotBefore: p.next.Add(-editInterval),
+		Priority: outbox.PriorityProgress, Payload: payload,
 	}, err
 }
 

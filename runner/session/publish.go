@@ -1,10 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,6 +14,7 @@ import (
 	"handoff/runner/outbox"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
+	"handoff/sandbox"
 )
 
 // publishing makes the pushes of one session wait for each other: they share
@@ -27,14 +28,11 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	host := c.Repository(row.InstallationID, row.RepositoryID)
 	session, err := c.Store.Session(ctx, row.SessionID)
 	if err != nil {
-		return outbox.PushResult{}, err
+		return outbox.PushResult{}, keptRefusal(err)
 	}
 	s, err := c.loadSeal(ctx, row)
 	if err != nil {
-		return outbox.PushResult{}, err
-	}
-	if err := c.mayPush(ctx, host, row, s); err != nil {
-		return outbox.PushResult{}, err
+		return outbox.PushResult{}, keptRefusal(err)
 	}
 	address, err := host.GitURL(ctx)
 	if err != nil {
@@ -42,6 +40,13 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	}
 	remote := git.Remote{
 		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: tokenFrom(host, false),
+	}
+	if err := c.mayPush(ctx, host, row, s); err != nil {
+		if row.ConsumedBy == effect.Key && c.arrived(ctx, remote, s) {
+			// What an earlier attempt did is done, whatever changed since.
+			return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref}, nil
+		}
+		return outbox.PushResult{}, err
 	}
 	workspace, err := c.sealedWorkspace(ctx, remote, session, s)
 	if err != nil {
@@ -62,6 +67,20 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref, Server: strings.Join(result.ServerMessages, "\n")}, nil
 }
 
+// arrived says whether the branch is at the sealed commit already.
+func (c *Conductor) arrived(ctx context.Context, remote git.Remote, s seal) bool {
+	tip, err := c.Cache.Fetch(ctx, remote, strings.TrimPrefix(s.Ref, "refs/heads/"))
+	return err == nil && tip == s.Sealed.Commit
+}
+
+// keptRefusal ends a push whose commit nobody can build any more.
+func keptRefusal(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return &outbox.Refusal{Reason: "the approved commit is not kept any more", Err: err}
+	}
+	return err
+}
+
 // push is [Deliver] over the network.
 func push(ctx context.Context, workspace *git.Workspace, remote git.Remote, request git.PushRequest, sealed git.Sealed) (git.PushResult, error) {
 	return workspace.Push(ctx, remote, request, sealed)
@@ -77,7 +96,7 @@ func (c *Conductor) mayPush(ctx context.Context, host Repository, row store.Appr
 	if action.Kind != toolGitPush || action.Commit != s.Sealed.Commit || action.Tree != s.Sealed.Tree || action.TargetRef != s.Ref || action.ExpectedRemote != s.Old {
 		return &outbox.Refusal{Reason: "the approval is for another commit"}
 	}
-	err = approval.CheckRole(ctx, pushChecker{host}, row.DecidedByID, row.DecidedBy, repoconfig.Role(row.RoleNeeded))
+	err = approval.CheckRole(ctx, pushChecker{host}, row.DecidedByID, row.DecidedBy, repoconfig.Role(action.RoleNeeded))
 	if refused, ok := errors.AsType[*approval.Refused](err); ok {
 		return &outbox.Refusal{Reason: "the approval is no longer good: " + refused.Reason}
 	}
@@ -131,8 +150,10 @@ func pushRefusal(err error) error {
 // the session's own if it is on this machine, or one that is rebuilt from the
 // checkpoint and sealed again, which must give the same commit.
 func (c *Conductor) sealedWorkspace(ctx context.Context, remote git.Remote, session store.Session, s seal) (*git.Workspace, error) {
-	if err := c.Cache.FetchCommit(ctx, remote, s.Checkpoint.Base); err != nil {
-		return nil, err
+	for _, commit := range []string{s.Checkpoint.Base, cmp.Or(s.Info.Parent, s.Checkpoint.Base)} {
+		if err := c.Cache.FetchCommit(ctx, remote, commit); err != nil {
+			return nil, err
+		}
 	}
 	repository, err := c.Cache.Repository(remote)
 	if err != nil {
@@ -142,7 +163,7 @@ func (c *Conductor) sealedWorkspace(ctx context.Context, remote git.Remote, sess
 		return workspace, nil
 	}
 	dir := filepath.Join(c.workspaceDir(session.ID), "publish")
-	if err := os.RemoveAll(dir); err != nil {
+	if err := sandbox.RemoveTree(dir); err != nil {
 		return nil, err
 	}
 	from := git.Checkpoint{Base: s.Checkpoint.Base, Tree: s.Checkpoint.Tree}

@@ -21,6 +21,10 @@ func (h *hold) run(ctx context.Context) error {
 	if err := h.lease.SetState(ctx, store.StateRunning, ""); err != nil {
 		return err
 	}
+	// The process may have ended between a push and what was noted about it.
+	if err := h.published(ctx); err != nil {
+		return err
+	}
 	stopProgress := h.progress.keep(ctx)
 	defer stopProgress()
 	for {
@@ -123,7 +127,8 @@ func (a awaiter) Await(ctx context.Context, callKey string) (agents.Result, stri
 		if done {
 			// The outbox has recorded the outcome; this one counts only if it
 			// could not.
-			return agents.Result{Output: "It is not known what became of this.", IsError: true}, runner.EffectUnknown, a.published(ctx)
+			unknown := agents.Result{Output: "It is not known what became of this.", IsError: true}
+			return unknown, runner.EffectUnknown, errors.Join(a.published(ctx), a.lease.SetState(ctx, store.StateRunning, ""))
 		}
 		select {
 		case <-ctx.Done():
@@ -134,23 +139,24 @@ func (a awaiter) Await(ctx context.Context, callKey string) (agents.Result, stri
 	}
 }
 
-// published takes what the outbox recorded about the push into the session's
+// published takes what the outbox recorded about pushes into the session's
 // variables, where later sessions of the issue look for it.
-func (a awaiter) published(ctx context.Context) error {
-	past, err := a.history(ctx)
+func (h *hold) published(ctx context.Context) error {
+	past, err := h.history(ctx)
 	if err != nil {
 		return err
 	}
-	pushed := agents.Variables{}
+	known, pushed := h.lease.Session().Variables, agents.Variables{}
 	for _, name := range []string{varBranch, varPushedCommit, varPullRequest, outbox.VariablePullRequestURL} {
-		if value := past.variables[name]; value != "" {
+		if value := past.variables[name]; value != "" && value != known[name] {
 			pushed[name] = value
 		}
 	}
-	if _, err := a.lease.Append(ctx, runner.Batch{Variables: pushed}); err != nil {
-		return err
+	if len(pushed) == 0 {
+		return nil
 	}
-	return a.lease.SetState(ctx, store.StateRunning, "")
+	_, err = h.lease.Append(ctx, runner.Batch{Variables: pushed})
+	return err
 }
 
 // settled says whether all effects of a call have ended.

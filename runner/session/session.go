@@ -137,6 +137,9 @@ type Options struct {
 	// SetupDir holds the caches of repositories' setups; "" means a folder of
 	// DataDir.
 	SetupDir string
+	// KeepWorkspaces leaves the workspaces of sessions that are over to whoever
+	// made DataDir.
+	KeepWorkspaces bool
 	// PublicURL is where people reach this server; may be "".
 	PublicURL string
 	// PatchLink returns a link that opens one file of a session for a while and
@@ -201,6 +204,9 @@ func (c *Conductor) Run(ctx context.Context, node *store.Node) {
 	defer stop()
 	var held sync.WaitGroup
 	defer held.Wait()
+	sweeping, stopSweeping := context.WithCancel(ctx)
+	defer stopSweeping()
+	held.Go(func() { c.sweep(sweeping) })
 	for ctx.Err() == nil && !c.isStopping() {
 		lease, err := c.Store.Acquire(ctx, node, c.Caps)
 		switch {
@@ -230,6 +236,7 @@ func (c *Conductor) workspaceDir(sessionID string) string {
 }
 
 func (c *Conductor) setupDir(installation, repository int64, key string) string {
-	root := cmp.Or(c.SetupDir, filepath.Join(c.DataDir, "setup"))
-	return filepath.Join(root, strconv.FormatInt(installation, 10), strconv.FormatInt(repository, 10), key)
+	return filepath.Join(c.setupRoot(), strconv.FormatInt(installation, 10), strconv.FormatInt(repository, 10), key)
 }
+
+func (c *Conductor) setupRoot() string { return cmp.Or(c.SetupDir, filepath.Join(c.DataDir, "setup")) }

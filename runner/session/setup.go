@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"handoff/gitops/git"
 	"handoff/sandbox"
@@ -42,6 +43,11 @@ func (h *hold) setUp(ctx context.Context) error {
 	defer setups.take(key)()
 	shared := h.setupDir(h.session.InstallationID, h.session.RepositoryID, key)
 	if err := os.MkdirAll(shared, 0o755); err != nil {
+		return err
+	}
+	// The sweep goes by when a cache was last used.
+	now := time.Now()
+	if err := os.Chtimes(shared, now, now); err != nil {
 		return err
 	}
 	h.progress.hostDoes("running the setup: " + strings.Join(h.config.Setup, " && "))

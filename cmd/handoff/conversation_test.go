@@ -92,7 +92,7 @@ func onScene(do func(*scene, context.Context, []string) error) func(*testscript.
 }
 
 // raise builds the stage from the script's repo/ and tape.jsonl. Arguments are
-// name=value: turns, handoffs, tokens, role, expires, sandbox, git.
+// name=value: turns, handoffs, tokens, cost, time, role, expires, sandbox, git.
 func (s *scene) raise(_ context.Context, args []string) error {
 	source, err := os.Open(s.script.MkAbs("tape.jsonl"))
 	if err != nil {
@@ -144,6 +144,12 @@ func adjust(serve *serveCommand, settings map[string]string) {
 	tokens := int(serve.MaxTokens)
 	number("tokens", &tokens)
 	serve.MaxTokens = int64(tokens)
+	if cost, err := strconv.ParseFloat(settings["cost"], 64); err == nil {
+		serve.MaxCost = cost
+	}
+	if limit, err := time.ParseDuration(settings["time"]); err == nil {
+		serve.MaxTime = limit
+	}
 	if expires, err := time.ParseDuration(settings["expires"]); err == nil {
 		serve.Expires = expires
 	}
@@ -363,7 +369,8 @@ func (s *scene) poll(ctx context.Context, what string, done func(fakegithub.Repo
 	}
 }
 
-// patch N prints the work that the N-th session kept.
+// patch N prints the work that the N-th session kept, from the link that was
+// posted at its end.
 func (s *scene) patch(ctx context.Context, args []string) error {
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -373,18 +380,9 @@ func (s *scene) patch(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	artifacts, err := s.stage.bot.store.Artifacts(ctx, sessions[len(sessions)-number].ID)
-	if err != nil {
-		return err
-	}
-	for _, listed := range artifacts {
-		if listed.Name == "work.patch" {
-			artifact, err := s.stage.bot.store.Artifact(ctx, listed.ID)
-			fmt.Fprint(s.script.Stdout(), string(artifact.Body))
-			return err
-		}
-	}
-	return fmt.Errorf("the session kept no patch")
+	patch, err := s.postedPatch(ctx, sessions[len(sessions)-number].ID)
+	fmt.Fprint(s.script.Stdout(), patch)
+	return err
 }
 
 // show prints what GitHub looks like, in a form that is the same every time.

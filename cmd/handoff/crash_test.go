@@ -70,6 +70,20 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
+// TestAShutdownLosesNothing ends the bot politely in the middle of the story:
+// it exits well and in time, and the next one goes on.
+func TestAShutdownLosesNothing(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		lacking(t, "no go command on PATH: the shutdown was not tried")
+	}
+	cache := t.TempDir()
+	c := &crash{t: t, database: "sqlite://" + filepath.Join(cache, "handoff.db"), cache: cache, politely: true, random: rand.New(rand.NewPCG(1, 1))}
+	c.play()
+	if !strings.Contains(c.log.String(), "holding the session") {
+		t.Error("the log does not tell of the session")
+	}
+}
+
 // A crash is one story that is interrupted.
 type crash struct {
 	t        *testing.T
@@ -78,6 +92,8 @@ type crash struct {
 	random   *rand.Rand
 	// spared means that nobody is killed.
 	spared bool
+	// politely means that the bot is asked to end, and has to do so well.
+	politely bool
 
 	world  *stage
 	app    fakegithub.App
@@ -113,7 +129,11 @@ func (c *crash) play() {
 		if c.spared || c.finished(ctx, wait) {
 			break
 		}
-		kill(bot)
+		if c.politely {
+			c.shutDown(bot)
+		} else {
+			kill(bot)
+		}
 		bot = c.start(dir)
 	}
 	if !c.finished(ctx, 6*time.Minute) {
@@ -177,6 +197,24 @@ func (c *crash) start(dir string) *exec.Cmd {
 func kill(bot *exec.Cmd) {
 	_ = bot.Process.Kill() // it may have ended by itself; Wait tells nothing new
 	_ = bot.Wait()
+}
+
+// shutDown asks a process to end and wants it to do so in order.
+func (c *crash) shutDown(bot *exec.Cmd) {
+	c.t.Helper()
+	if err := bot.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- bot.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			c.t.Errorf("the bot did not end well: %v\n%s", err, c.tail())
+		}
+	case <-time.After(2 * time.Minute):
+		c.t.Fatalf("the bot does not end:\n%s", c.tail())
+	}
 }
 
 // finished plays the maintainer until the story is over or the time is up.

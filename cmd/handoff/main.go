@@ -69,6 +69,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	forgetEmpty(parser.Model.Node)
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
@@ -98,11 +99,32 @@ type misuse string
 // Error returns the sentence.
 func (m misuse) Error() string { return string(m) }
 
-// usage shows the help that belongs to what was typed, then what is wrong.
-func usage(parser *kong.Kong, typed *kong.Context, err error, stderr io.Writer) int {
-	if typed != nil {
+// forgetEmpty unsets variables of ours that are set to nothing, as files of
+// settings and containers like to have them: nothing is not a value.
+func forgetEmpty(node *kong.Node) {
+	for _, flag := range node.Flags {
+		for _, name := range flag.Envs {
+			if value, set := os.LookupEnv(name); set && value == "" {
+				_ = os.Unsetenv(name) // it fails for names that no variable can have
+			}
+		}
+	}
+	for _, child := range node.Children {
+		forgetEmpty(child)
+	}
+}
+
+// usage says what is wrong with the arguments. Who named no subcommand that
+// there is sees which there are; a fault in one setting is not buried in a page
+// of all the others.
+func usage(parser *kong.Kong, err error, stderr io.Writer) int {
+	if parseError, ok := errors.AsType[*kong.ParseError](err); ok {
+		if selected := parseError.Context.Selected(); selected != nil {
+			fmt.Fprintf(stderr, "handoff: %v\nSee handoff %s --help.\n", err, selected.Path())
+			return 2
+		}
 		parser.Stdout = stderr
-		_ = typed.PrintUsage(false)
+		_ = parseError.Context.PrintUsage(false)
 	}
 	fmt.Fprintln(stderr, "\nhandoff:", err)
 	return 2

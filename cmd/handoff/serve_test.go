@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestServeSaysWhatIsWrong starts the server with one fault at a time. Each is
+// told in a sentence that names the setting, before anything is listened to.
+func TestServeSaysWhatIsWrong(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	good := map[string]string{
+		"GITHUB_APP_ID": "7",
+		"GITHUB_PRIVATE_KEY": string(pem.EncodeToMemory(&pem.Block{
+			Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+		})),
+		"GITHUB_WEBHOOK_SECRET": rand.Text(),
+		"GITHUB_URL":            "http://127.0.0.1:1",
+		"ALLOWED_OWNERS":        "acme",
+		"DATABASE_URL":          "sqlite://" + filepath.Join(dir, "handoff.db"),
+		"DATA_DIR":              filepath.Join(dir, "data"),
+		"LISTEN":                "127.0.0.1:0",
+		"PROVIDER":              "tape",
+		"TAPE_URL":              "http://127.0.0.1:1/v1",
+		"LOG_LEVEL":             "error",
+	}
+	for _, test := range []struct {
+		what    string
+		changes map[string]string
+		want    []string
+	}{
+		{"nothing is set", map[string]string{"GITHUB_APP_ID": "", "GITHUB_PRIVATE_KEY": "", "GITHUB_WEBHOOK_SECRET": ""},
+			[]string{"GITHUB_APP_ID is missing", "GITHUB_PRIVATE_KEY is missing", "GITHUB_WEBHOOK_SECRET is missing"}},
+		{"the key is none", map[string]string{"GITHUB_PRIVATE_KEY": "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"}, []string{"GITHUB_PRIVATE_KEY"}},
+		{"the key file is missing", map[string]string{"GITHUB_PRIVATE_KEY": "/nowhere/key.pem"}, []string{"GITHUB_PRIVATE_KEY"}},
+		{"the secret is short", map[string]string{"GITHUB_WEBHOOK_SECRET": "short"}, []string{"GITHUB_WEBHOOK_SECRET is shorter"}},
+		{"three secrets", map[string]string{"GITHUB_WEBHOOK_SECRET": "aaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbb,cccccccccccccccccccc"}, []string{"more than two"}},
+		{"a tape for the real GitHub", map[string]string{"GITHUB_URL": ""}, []string{"PROVIDER is tape", "loopback"}},
+		{"no sandbox for the real GitHub", map[string]string{"GITHUB_URL": "", "PROVIDER": "openai", "SANDBOX": "none"}, []string{"SANDBOX is none"}},
+		{"a database that is no database", map[string]string{"DATABASE_URL": "mysql://x"}, []string{"sqlite://", "postgres://"}},
+		{"a database that is not there", map[string]string{"DATABASE_URL": "postgres://nobody:hunter2secret@127.0.0.1:1/x"}, []string{"reach"}},
+		{"a folder that is not there", map[string]string{"DATABASE_URL": "sqlite:///nowhere/at/all/handoff.db"}, []string{"/nowhere/at/all"}},
+		{"an address that is none", map[string]string{"LISTEN": "nowhere:http:x"}, []string{"LISTEN"}},
+		{"a public address that is none", map[string]string{"PUBLIC_URL": "example"}, []string{"PUBLIC_URL"}},
+		{"GitHub does not answer", nil, []string{"GitHub"}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			settings := maps.Clone(good)
+			maps.Copy(settings, test.changes)
+			for name, value := range settings {
+				t.Setenv(name, value)
+			}
+			var output bytes.Buffer
+			if code := run([]string{"serve"}, strings.NewReader(""), &output, &output); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(strings.ToLower(output.String()), strings.ToLower(want)) {
+					t.Errorf("it does not say %q:\n%s", want, &output)
+				}
+			}
+			for _, secret := range []string{"hunter2secret", settings["GITHUB_WEBHOOK_SECRET"]} {
+				if len(secret) > 5 && strings.Contains(output.String(), secret) {
+					t.Errorf("it tells a secret:\n%s", &output)
+				}
+			}
+		})
+	}
+}

@@ -117,14 +117,14 @@ func forgetEmpty(node *kong.Node) {
 // usage says what is wrong with the arguments. Who named no subcommand that
 // there is sees which there are; a fault in one setting is not buried in a page
 // of all the others.
-func usage(parser *kong.Kong, err error, stderr io.Writer) int {
-	if parseError, ok := errors.AsType[*kong.ParseError](err); ok {
-		if selected := parseError.Context.Selected(); selected != nil {
-			fmt.Fprintf(stderr, "handoff: %v\nSee handoff %s --help.\n", err, selected.Path())
-			return 2
-		}
+func usage(parser *kong.Kong, typed *kong.Context, err error, stderr io.Writer) int {
+	if typed != nil && typed.Selected() != nil {
+		fmt.Fprintf(stderr, "handoff: %v\nSee handoff %s --help.\n", err, typed.Selected().Path())
+		return 2
+	}
+	if typed != nil {
 		parser.Stdout = stderr
-		_ = parseError.Context.PrintUsage(false)
+		_ = typed.PrintUsage(false)
 	}
 	fmt.Fprintln(stderr, "\nhandoff:", err)
 	return 2

@@ -113,7 +113,7 @@ type Options struct {
 	Cache   Source
 	Sandbox sandbox.Driver
 	Model   agents.Model
-	// ContextTokens is the size of the default model\'s context, 0 when it is not
+	// ContextTokens is the size of the default model's context, 0 when it is not
 	// known; a history that comes near it is summarised.
 	ContextTokens int64
 	Scanner       *secrets.Scanner

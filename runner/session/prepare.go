@@ -10,6 +10,8 @@ import (
 	"text/template"
 
 	"handoff/agents"
+	"handoff/runner/outbox"
+	"handoff/runner/report"
 	"handoff/runner/store"
 )
 
@@ -75,7 +77,7 @@ func (h *hold) input() string {
 	// The data are plain strings, so a failure is a defect of the template.
 	if err := templates.ExecuteTemplate(&b, "input.txt", map[string]any{
 		"Requester": h.session.RequesterLogin,
-		"Task":      h.session.Task,
+		"Task":      report.Clean(h.session.Task),
 		"Issue":     h.session.Issue,
 		"Title":     quoteLines(h.session.IssueTitle),
 		"Body":      quoteLines(h.session.IssueBody),
@@ -88,8 +90,9 @@ func (h *hold) input() string {
 }
 
 // quoteLines marks every line, so that no line of somebody else's can pass for
-// one of ours.
+// one of ours, and takes out what people do not see on the page.
 func quoteLines(text string) string {
+	text = report.Clean(outbox.StripComments(text))
 	if strings.TrimSpace(text) == "" {
 		return "> (empty)"
 	}

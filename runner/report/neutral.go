@@ -26,6 +26,18 @@ func Clean(dirty string) string {
 	}, strings.ToValidUTF8(dirty, "\uFFFD"))
 }
 
+var htmlComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+
+// StripComments removes HTML comments, which people do not see on a page and
+// programs read. Removing one may join the pieces of another, so it goes on
+// until none is left.
+func StripComments(body string) string {
+	for htmlComment.MatchString(body) {
+		body = htmlComment.ReplaceAllString(body, "")
+	}
+	return body
+}
+
 func hidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

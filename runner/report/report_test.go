@@ -126,6 +126,19 @@ func TestNeutralTakesTheTeeth(t *testing.T) {
 	}
 }
 
+func TestNoCommentIsLeft(t *testing.T) {
+	for text, want := range map[string]string{
+		"a<!-- /copilot push -->b": "ab",
+		"a<!<!-- x -->-- y -->b":   "ab",
+		"open <!-- for ever":       "open ",
+		"plain":                    "plain",
+	} {
+		if got := StripComments(text); got != want {
+			t.Errorf("StripComments(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestInlineIsOnePlainLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"two\nlines":     "two lines",

@@ -10,7 +10,6 @@ import (
 	"text/template"
 
 	"handoff/agents"
-	"handoff/runner/outbox"
 	"handoff/runner/report"
 	"handoff/runner/store"
 )
@@ -92,7 +91,7 @@ func (h *hold) input() string {
 // quoteLines marks every line, so that no line of somebody else's can pass for
 // one of ours, and takes out what people do not see on the page.
 func quoteLines(text string) string {
-	text = report.Clean(outbox.StripComments(text))
+	text = report.Clean(report.StripComments(text))
 	if strings.TrimSpace(text) == "" {
 		return "> (empty)"
 	}

@@ -8,9 +8,9 @@ import (
 // and the end. It is never joined, because a long history would be copied with
 // every call.
 type body struct {
-	// parts are the head, the messages, the end.
-	parts [][]byte
-	size  int
+	head     []byte
+	messages [][]byte
+	size     int
 }
 
 var bodyEnd = []byte("]}")
@@ -18,11 +18,20 @@ var bodyEnd = []byte("]}")
 // newBody puts messages of a size behind a head, which is a JSON object.
 func newBody(head []byte, messages [][]byte, size int) body {
 	opened := append(head[:len(head)-1:len(head)-1], `,"messages":[`...)
-	parts := make([][]byte, 0, len(messages)+2)
-	parts = append(parts, opened)
-	parts = append(parts, messages...)
-	parts = append(parts, bodyEnd)
-	return body{parts: parts, size: len(opened) + size + max(0, len(messages)-1) + len(bodyEnd)}
+	return body{head: opened, messages: messages, size: len(opened) + size + max(0, len(messages)-1) + len(bodyEnd)}
+}
+
+// part returns a part of the body: 0 is the head, then come the messages, the
+// last is the end.
+func (b body) part(i int) []byte {
+	switch {
+	case i == 0:
+		return b.head
+	case i <= len(b.messages):
+		return b.messages[i-1]
+	default:
+		return bodyEnd
+	}
 }
 
 // bytes joins the body.
@@ -32,11 +41,11 @@ func (b body) bytes() []byte {
 	return joined
 }
 
-func (b body) reader() io.ReadCloser { return &bodyReader{parts: b.parts} }
+func (b body) reader() io.ReadCloser { return &bodyReader{body: b} }
 
 // A bodyReader reads a body once.
 type bodyReader struct {
-	parts [][]byte
+	body body
 	// part and offset are where to go on; a comma is due before every message
 	// but the first.
 	part, offset int
@@ -45,20 +54,22 @@ type bodyReader struct {
 
 // Read implements [io.Reader].
 func (r *bodyReader) Read(p []byte) (n int, err error) {
-	for n < len(p) && r.part < len(r.parts) {
+	last := len(r.body.messages) + 1
+	for n < len(p) && r.part <= last {
 		if r.comma {
 			p[n] = ','
 			n++
 			r.comma = false
 			continue
 		}
-		copied := copy(p[n:], r.parts[r.part][r.offset:])
+		part := r.body.part(r.part)
+		copied := copy(p[n:], part[r.offset:])
 		n += copied
 		r.offset += copied
-		if r.offset == len(r.parts[r.part]) {
+		if r.offset == len(part) {
 			r.part++
 			r.offset = 0
-			r.comma = r.part > 1 && r.part < len(r.parts)-1
+			r.comma = r.part > 1 && r.part < last
 		}
 	}
 	if n == 0 && len(p) > 0 {

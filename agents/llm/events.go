@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // maxLine bounds one line of a stream.
@@ -28,8 +29,22 @@ type eventReader struct {
 	eof     bool
 }
 
+// buffers are used again: one of its own for each call would be most of what a
+// call allocates.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 32<<10) }}
+
 func newEventReader(body io.Reader) *eventReader {
-	return &eventReader{lines: bufio.NewReaderSize(body, 32<<10)}
+	lines := buffers.Get().(*bufio.Reader)
+	lines.Reset(body)
+	return &eventReader{lines: lines}
+}
+
+// release gives the buffer back. The reader and what it returned must not be
+// used afterwards.
+func (r *eventReader) release() {
+	r.lines.Reset(nil)
+	buffers.Put(r.lines)
+	r.lines = nil
 }
 
 // next returns the data of the next event, io.EOF after the last. The bytes

@@ -71,8 +71,9 @@ func newTransport(connect time.Duration) *http.Transport {
 	made := http.DefaultTransport.(*http.Transport).Clone()
 	made.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext
 	made.TLSHandshakeTimeout = connect
-	// Long histories are written in few pieces.
-	made.WriteBufferSize = 64 << 10
+	// Nearly every history fits: it is written at once, and net/http allocates
+	// nothing for it.
+	made.WriteBufferSize = 256 << 10
 	made.MaxIdleConnsPerHost = 32
 	// A connection that died without a word would otherwise be tried again and
 	// again: all calls to a host share it.

@@ -142,6 +142,7 @@ type reading struct {
 // reason was seen, and read on to the end for the usage.
 func (r *reading) stream(body io.Reader) error {
 	events := newEventReader(body)
+	defer events.release()
 	for {
 		data, err := events.next()
 		if err != nil {

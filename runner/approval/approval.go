@@ -231,6 +231,10 @@ func (s *Service) mayDecide(ctx context.Context, approval store.Approval, answer
 // CheckRole returns nil if the person is one and has at least the role now, a
 // *[Refused] if not, and another error if GitHub cannot tell.
 func CheckRole(ctx context.Context, repository Repository, id int64, login string, needed repoconfig.Role) error {
+	if !needed.AtLeast(repoconfig.RoleWrite) {
+		// No rule asks for less; a row that does was not written by us.
+		return refuse("Nobody may decide here: the role %q is none that can be asked for.", needed)
+	}
 	permission, err := repository.Permission(ctx, id, login)
 	switch code := github.CodeOf(err); {
 	case code == github.CodeNotFound || code == github.CodeConflict:

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -20,10 +21,29 @@ const idle = time.Second
 // webhook for them, and lets approvals expire.
 type Poller struct {
 	service *Service
+	// refused are votes that did not count, and until when that is believed.
+	refused map[voter]time.Time
 }
 
+// A voter is one person's vote on one prompt.
+type voter struct {
+	approval string
+	person   int64
+	verdict  Verdict
+}
+
+const (
+	// refusalAge is how long a vote that did not count is not tried again.
+	refusalAge = 30 * time.Second
+	// maxTries is how many votes one look at a prompt tries; the others wait for
+	// the next, so that a crowd costs neither GitHub's patience nor ours.
+	maxTries = 10
+)
+
 // NewPoller returns a poller that decides through the service.
-func NewPoller(service *Service) *Poller { return &Poller{service} }
+func NewPoller(service *Service) *Poller {
+	return &Poller{service: service, refused: map[voter]time.Time{}}
+}
 
 // Run polls for the node until ctx is done or the node is lost. Several nodes
 // may run one each: the store gives every prompt to one of them.
@@ -102,10 +122,20 @@ func (p *Poller) read(ctx context.Context, approval store.Approval, now time.Tim
 
 // answer tries the votes, rejections first: reject wins.
 func (p *Poller) answer(ctx context.Context, approval store.Approval, reactions []github.Reaction) error {
+	now, tries := p.service.store.Now(), 0
+	maps.DeleteFunc(p.refused, func(_ voter, until time.Time) bool { return until.Before(now) })
 	for _, vote := range votes(reactions) {
+		key := voter{approval.ID, vote.ByID, vote.Verdict}
+		if _, known := p.refused[key]; known {
+			continue
+		}
+		if tries++; tries > maxTries {
+			return nil
+		}
 		_, err := p.service.decide(ctx, approval, vote)
 		if _, refused := errors.AsType[*Refused](err); refused {
 			p.service.log.Info("a reaction does not count", "approval", approval.ID, "by", vote.By, "reason", err)
+			p.refused[key] = now.Add(refusalAge)
 			continue
 		}
 		return err

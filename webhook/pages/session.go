@@ -43,6 +43,15 @@ type sessionView struct {
 	Expires   time.Time
 }
 
+// Why is the reason of the state, where that says more than the headline.
+func (v sessionView) Why() string {
+	switch v.State {
+	case store.StateCompleted, store.StateAwaitingApproval:
+		return ""
+	}
+	return v.Reason
+}
+
 // A cost is what one agent spent.
 type cost struct {
 	Agent string

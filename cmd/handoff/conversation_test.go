@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "write the end states of the conversatio
 func TestConversations(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			testscript.Run(t, testscript.Params{
 				Dir:                 "testdata/conversations",
 				RequireExplicitExec: true,

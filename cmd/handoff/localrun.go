@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"handoff/runner/approval"
 	"handoff/runner/intake"
 	"handoff/runner/outbox"
-	"handoff/runner/report"
 	"handoff/runner/session"
 	"handoff/runner/store"
 	"handoff/sandbox"
@@ -74,16 +72,30 @@ func (l *localRun) run(ctx context.Context) (err error) {
 	l.show.fact("repository", oneLine(l.files.about.Repository))
 	l.show.fact("base", l.base.String())
 	l.show.fact("model", l.modelName())
-	stop, err := l.start(ctx)
-	if err != nil {
-		return err
-	}
 	l.show.line("")
-	followed := l.follow(ctx, id)
-	stop()
+	followed := l.work(ctx, id)
 	l.drain()
 	return l.finish(context.WithoutCancel(ctx), id, followed)
 }
+
+// work lets the crew work and follows it to the end. A machine that slept for
+// so long that its node expired begins a new one, as a server does.
+func (l *localRun) work(ctx context.Context, id string) error {
+	for {
+		lost, stop, err := l.start(ctx)
+		if err != nil {
+			return err
+		}
+		err = l.follow(ctx, id, lost)
+		stop()
+		if !errors.Is(err, errLost) {
+			return err
+		}
+	}
+}
+
+// errLost ends what a node does whose lease has run out.
+var errLost = errors.New("this process stood still and lost its session")
 
 func (l *localRun) modelName() string {
 	if l.Tape != "" {
@@ -152,11 +164,11 @@ func (l *localRun) askAgain(ctx context.Context, id string) error {
 }
 
 // start sets the conductor and the outbox to work. The returned function stops
-// them and waits for them.
-func (l *localRun) start(ctx context.Context) (stop func(), err error) {
+// them and waits for them; lost is closed when they have stopped by themselves.
+func (l *localRun) start(ctx context.Context) (lost <-chan struct{}, stop func(), err error) {
 	node, err := l.store.Register(ctx, "terminal")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	here := l.desk()
 	conductor := l.conductor(here)
@@ -170,12 +182,12 @@ func (l *localRun) start(ctx context.Context) (stop func(), err error) {
 	var working, beating sync.WaitGroup
 	beating.Go(func() {
 		if err := node.Keep(beat); err != nil {
-			l.log.Error("this process was too slow and lost its session", "error", err)
+			l.log.Warn("this process stood still and takes its session up again", "error", err)
 		}
 	})
 	working.Go(func() { conductor.Run(work, node) })
 	working.Go(func() { effects.Run(work, node) })
-	return func() {
+	return node.Lost(), func() {
 		conductor.StopSoftly()
 		cancel()
 		working.Wait()
@@ -245,7 +257,7 @@ func (l *localRun) drain() {
 
 // follow shows what happens and puts the questions, until the session has
 // ended.
-func (l *localRun) follow(ctx context.Context, id string) error {
+func (l *localRun) follow(ctx context.Context, id string, lost <-chan struct{}) error {
 	changed, stop := l.store.Notify(store.TopicSessions)
 	defer stop()
 	tick := time.NewTicker(time.Second)
@@ -254,6 +266,8 @@ func (l *localRun) follow(ctx context.Context, id string) error {
 		select {
 		case <-ctx.Done():
 			return errInterrupted
+		case <-lost:
+			return errLost
 		case told := <-l.events:
 			l.show.told(told)
 			continue
@@ -330,92 +344,4 @@ func (l *localRun) readAnswer(ctx context.Context) (reply, error) {
 			}
 		}
 	}
-}
-
-// finish says how the run ended, and keeps the work that became no branch.
-func (l *localRun) finish(ctx context.Context, id string, followed error) error {
-	ended, err := l.store.Session(ctx, id)
-	if err != nil {
-		return err
-	}
-	records, err := l.store.Records(ctx, id, 1)
-	if err != nil {
-		return err
-	}
-	if ended.State == store.StateCompleted {
-		l.finalWords(records)
-	}
-	l.show.line("")
-	branch, err := branchOf(records)
-	if err != nil {
-		return err
-	}
-	if branch == "" {
-		if err := l.keepWork(ctx, id); err != nil {
-			l.show.alarm("The work could not be kept as a patch: " + err.Error())
-		}
-	}
-	l.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(ended.Usage.Total), ended.Usage.Requests))
-	l.show.fact("cost", report.Cost(ended.Usage))
-	l.show.fact("time", report.Duration(time.Since(l.began)))
-	if branch != "" {
-		l.show.done("Branch: " + branch)
-		l.show.fact("look", fmt.Sprintf("git diff %s...%s", l.base.branch, branch))
-	}
-	goOn := "go on with: handoff run --continue " + l.files.name
-	switch {
-	case followed != nil:
-		return fmt.Errorf("%w; %s", followed, goOn)
-	case ended.State != store.StateCompleted:
-		return fmt.Errorf("%s: %s; %s", ended.Code, strings.TrimRight(ended.Reason, "."), goOn)
-	case branch == "":
-		l.show.line("The crew is done and made no branch.")
-	}
-	return l.files.clear()
-}
-
-// branchOf returns the branch that a session made, as its journal has it.
-func branchOf(records []runner.Record) (string, error) {
-	state, err := runner.Fold(records)
-	if err != nil {
-		return "", err
-	}
-	return state.Variables[outbox.VariableBranch], nil
-}
-
-// finalWords shows all of the crew's answer, of which the live view had a line.
-func (l *localRun) finalWords(records []runner.Record) {
-	events, err := runner.Replay(records, 1)
-	if err != nil {
-		l.log.Warn("the crew's answer cannot be read", "error", err)
-		return
-	}
-	for _, event := range slices.Backward(events) {
-		if event.Kind == runner.EventRunEnded && !event.Nested {
-			l.show.line("")
-			l.show.quote(plain, event.Text)
-			return
-		}
-	}
-}
-
-// keepWork writes the workspace's changes as a patch, if there are any.
-func (l *localRun) keepWork(ctx context.Context, id string) error {
-	workspace, err := l.base.local.Open(filepath.Join(l.files.data(), "ws", id))
-	if git.CodeOf(err) == git.CodeNotFound {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	diff, err := workspace.Diff(ctx)
-	if err != nil || diff == "" {
-		return err
-	}
-	name, err := l.files.keepPatch(redactWith(l.scanner, diff))
-	if err != nil {
-		return err
-	}
-	l.show.fact("patch", name)
-	return nil
 }

@@ -78,7 +78,10 @@ func (r *runCommand) Run(p *process) (err error) {
 	}
 	work := &localRun{
 		runCommand: r, files: files, base: base, show: show, log: log, scanner: scanner, model: model, driver: driver,
-		lines: readLines(p.stdin), events: make(chan told, 1024), questions: make(chan openQuestion, 16),
+		events: make(chan told, 1024), questions: make(chan openQuestion, 16),
+	}
+	if !r.Yes {
+		work.lines = readLines(p.stdin)
 	}
 	return work.run(p.ctx)
 }

@@ -219,6 +219,11 @@ func TestALinkIsMadeForAWhile(t *testing.T) {
 		t.Errorf("the link is %s", link)
 	}
 	has(t, words, "It works until "+time.Now().Add(2*time.Hour).UTC().Format("2006-01-02"))
+	log, err := s.store.AuditLog(t.Context(), 1, 10)
+	must(t, err)
+	if len(log) != 1 || log[0].Action != "link.made" || log[0].SessionID != id {
+		t.Errorf("the audit log says %+v", log)
+	}
 	s.does(0, "sessions", "link", "--public-url", "https://handoff.example")
 	_, complaint := s.does(1, "sessions", "link", id)
 	has(t, complaint, "PUBLIC_URL is missing")

@@ -154,6 +154,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"label":    label,
 	"size":     size,
+	"indented": indented,
 }).ParseFS(files, "templates/*.html"))
 
 // A page is what the layout needs of each page.

@@ -51,7 +51,7 @@ func (w *world) finished() *store.Lease {
 	w.ok(lease.Suspend(w.Context(), store.Suspension{State: store.StateAwaitingApproval, Reason: "waiting for a maintainer",
 		Approvals: []store.Approval{{
 			CallKey: outcome.Approvals[0].CallKey, Kind: "git_push", Digest: strings.Repeat("3fa9c1d2", 8), Commit: strings.Repeat("ab", 20),
-			TargetRef: "refs/heads/copilot/12-login", Title: "Add a login", RoleNeeded: "write", ExpiresAt: w.store.Now().Add(time.Hour),
+			TargetRef: "refs/heads/copilot/12-login", Title: "Add a login", Record: json.RawMessage(`{"kind":"git_push","path":""}`), RoleNeeded: "write", ExpiresAt: w.store.Now().Add(time.Hour),
 		}}}))
 	return lease
 }
@@ -64,7 +64,7 @@ func TestTheSessionsPageTellsAll(t *testing.T) {
 		"add a login", "ann", // what and who
 		"Write it", "Test it", // the checklist
 		"look – 2 lines", "line one\nline two", "hands over to", "write login.go", "asks a maintainer about git push", // what happened
-		strings.Repeat("3fa9c1d2", 8), "refs/heads/copilot/12-login", "needs write", // the approval
+		strings.Repeat("3fa9c1d2", 8), "refs/heads/copilot/12-login", "needs write", "{\n  &#34;kind&#34;: &#34;git_push&#34;", // the approval
 		"<td>Copilot</td><td>2</td><td>2.4k</td><td>68</td><td>$0.04</td>", "<td>Implementer</td><td>1</td>", // costs
 		`<tr class="add"><td></td><td>2</td><td>&#43;&#43; b/other.go</td></tr>`, `<tr class="del"><td>2</td><td></td><td>- second</td></tr>`, // the diff
 		"work.patch", "journal.jsonl", "This link works until", "data-live=",
@@ -225,7 +225,7 @@ func TestHostileTextIsShownAndDoesNothing(t *testing.T) {
 	}
 	w.putPatch(lease, "diff --git a/"+hostile+" b/"+hostile+"\nBinary "+hostile+"\n@@ -1 +1 @@"+hostile+"\n-"+hostile+"\n+"+hostile+"\n"+hostile+"\n")
 	w.ok(lease.Suspend(t.Context(), store.Suspension{State: store.StateAwaitingApproval, Reason: hostile, Approvals: []store.Approval{{
-		CallKey: hostile, Kind: hostile, Digest: hostile, Commit: hostile, TargetRef: hostile, Title: hostile, RoleNeeded: hostile, ExpiresAt: w.store.Now().Add(time.Hour),
+		CallKey: hostile, Kind: hostile, Digest: hostile, Commit: hostile, TargetRef: hostile, Title: hostile, Record: json.RawMessage(hostile), RoleNeeded: hostile, ExpiresAt: w.store.Now().Add(time.Hour),
 	}}}))
 	overview, err := w.links.Overview(t.Context(), time.Hour)
 	w.ok(err)

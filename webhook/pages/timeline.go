@@ -118,9 +118,9 @@ func (b *timelineBuilder) add(event runner.Event) {
 	case runner.EventDecision:
 		e.Kind, e.Who, e.What = kindApproval, cmp.Or(event.From, "nobody"), event.Text+" ("+label(event.Tool)+")"
 	case runner.EventNote:
-		e.Kind, e.Who, e.Text = kindHost, runner.ByHost, event.Text
+		e.Kind, e.What, e.Fold, e.Detail = kindHost, cmp.Or(report.Unseen(event), "is told by the host"), "note", cut(event.Text)
 	case runner.EventCompaction:
-		e.Kind, e.Who, e.What, e.Fold, e.Detail = kindHost, runner.ByHost, "shortened what the models read", "summary", cut(event.Text)
+		e.Kind, e.What, e.Fold, e.Detail = kindHost, report.Unseen(event), "summary", cut(event.Text)
 	case runner.EventPaused:
 		e.Kind, e.Who, e.What = kindHost, runner.ByHost, "paused: "+label(event.Text)
 	case runner.EventRunEnded:
@@ -160,6 +160,9 @@ func (b *timelineBuilder) outcome(e entry, event runner.Event) {
 	call.Failed = report.CallFailed(event.Tool, event.Text, event.IsError)
 	if event.Text != "" {
 		call.What += " – " + event.Text
+	}
+	if unseen := report.Unseen(event); unseen != "" {
+		call.What += " (" + unseen + ")"
 	}
 	if full := b.outputs[event.Seq]; full != "" && full != event.Text {
 		call.Fold, call.Detail = "output", cut(full)

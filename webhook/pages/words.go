@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"regexp"
@@ -89,4 +90,13 @@ func size(bytes int64) string {
 		return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
 	}
 	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+}
+
+// indented shows JSON for people, and what is none as it is.
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
 }

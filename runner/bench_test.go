@@ -26,7 +26,9 @@ import (
 // BenchmarkTurn measures what the loop costs in a session of so many turns,
 // each with one call whose output has 200 bytes: CPU time of this process per
 // turn. "loop" has a model without a wire; "wire" asks an instant endpoint on
-// loopback, in another process, through the real client.
+// loopback, in another process, through the real client; "go-openai" is a loop
+// without journal, limits and checks, as one writes it with that client; "post"
+// is what net/http takes to send a short body there and read the answer.
 func BenchmarkTurn(b *testing.B) {
 	endpoint := startEndpoint(b)
 	for _, turns := range []int{50, 200, 400} {
@@ -34,7 +36,13 @@ func BenchmarkTurn(b *testing.B) {
 			benchmarkTurns(b, turns, func(int) agents.Model { return &turningModel{turns: turns} })
 		})
 		b.Run(fmt.Sprintf("wire/%d", turns), func(b *testing.B) {
-			benchmarkTurns(b, turns, func(run int) agents.Model { return wireModel(b, endpoint, b.N*1000+run, turns) })
+			benchmarkTurns(b, turns, func(run int) agents.Model { return wireModel(b, endpoint, turns) })
+		})
+		b.Run(fmt.Sprintf("go-openai/%d", turns), func(b *testing.B) {
+			benchmarkPeer(b, turns, func() error { return plainLoop(b.Context(), plainAddress(endpoint, turns), turns) })
+		})
+		b.Run(fmt.Sprintf("post/%d", turns), func(b *testing.B) {
+			benchmarkPeer(b, turns, func() error { return post(plainAddress(endpoint, turns), turns) })
 		})
 	}
 }
@@ -92,8 +100,8 @@ func (m *turningModel) Respond(_ context.Context, request agents.Request) (agent
 
 // wireModel is the real client on the endpoint of another process, so that
 // only the client's work is counted.
-func wireModel(b *testing.B, endpoint string, run, turns int) agents.Model {
-	client, err := llm.New(llm.Config{BaseURL: fmt.Sprintf("%s/%d/%d", endpoint, run, turns), Getenv: func(string) string { return "key" }})
+func wireModel(b *testing.B, endpoint string, turns int) agents.Model {
+	client, err := llm.New(llm.Config{BaseURL: plainAddress(endpoint, turns), Getenv: func(string) string { return "key" }})
 	if err != nil {
 		b.Fatal(err)
 	}

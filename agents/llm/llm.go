@@ -201,11 +201,11 @@ func (c *Client) modelID(endpoint *endpoint, ref agents.ModelRef) string {
 	return endpoint.defaultModel
 }
 
-func (c *Client) record(request agents.Request, body body, response agents.Response, latency time.Duration) {
+func (c *Client) record(request agents.Request, body []byte, response agents.Response, latency time.Duration) {
 	if c.config.Recorder == nil {
 		return
 	}
-	if err := c.config.Recorder.Record(request, body.bytes(), response, latency); err != nil {
+	if err := c.config.Recorder.Record(request, body, response, latency); err != nil {
 		c.log.Warn("a model call was not recorded", "agent", request.Agent, "turn", request.Turn, "error", err)
 	}
 }

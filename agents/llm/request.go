@@ -60,13 +60,25 @@ type cacheControl struct {
 
 // encodeRequest makes the body of a request. Requests with the same head and
 // a history that grew have the same bytes up to where the history grew.
-func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) (body, error) {
+//
+// It is one piece of memory: to copy even a long history takes microseconds,
+// and net/http writes at once what it knows to be in memory.
+func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {
+	const opening, end = `,"messages":[`, `]}`
 	head, err := encodeHead(e, info, request)
 	if err != nil {
-		return body{}, err
+		return nil, err
 	}
 	messages, size := encodeMessages(e, info, request)
-	return newBody(head, messages, size), nil
+	body := make([]byte, 0, len(head)+len(opening)+size+len(messages)+len(end))
+	body = append(append(body, head[:len(head)-1]...), opening...)
+	for i, message := range messages {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, message...)
+	}
+	return append(body, end...), nil
 }
 
 func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {

@@ -72,7 +72,7 @@ type call struct {
 	endpoint *endpoint
 	info     ModelInfo
 	request  agents.Request
-	body     body
+	body     []byte
 }
 
 // attempts makes attempts until one succeeds, the error is final or the

@@ -71,8 +71,7 @@ func newTransport(connect time.Duration) *http.Transport {
 	made := http.DefaultTransport.(*http.Transport).Clone()
 	made.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext
 	made.TLSHandshakeTimeout = connect
-	// Nearly every history fits: it is written at once, and net/http allocates
-	// nothing for it.
+	// Nearly every history is written with one system call.
 	made.WriteBufferSize = 256 << 10
 	made.MaxIdleConnsPerHost = 32
 	// A connection that died without a word would otherwise be tried again and

@@ -106,12 +106,10 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 
 // newRequest builds the HTTP request; credentials are the transport's matter.
 func newRequest(ctx context.Context, call call) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.endpoint.url, call.body.reader())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.endpoint.url, bytes.NewReader(call.body))
 	if err != nil {
 		return nil, err
 	}
-	request.ContentLength = int64(call.body.size)
-	request.GetBody = func() (io.ReadCloser, error) { return call.body.reader(), nil }
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "text/event-stream, application/json")
 	request.Header.Set("User-Agent", "handoff")

@@ -52,6 +52,11 @@ func (p *Pages) guarded(show func(echo.Context, grant) error) echo.HandlerFunc {
 // admit says what a request may see.
 func (p *Pages) admit(c echo.Context) (grant, bool, error) {
 	request := c.Request()
+	if request.URL.RawPath != "" {
+		// Routes go by the path as it was sent, signatures by what it means: a
+		// path that can be read in two ways is not one that we wrote.
+		return grant{}, false, nil
+	}
 	g, ok, err := p.Links.check(request.Context(), request.URL.Path, c.QueryParams())
 	if ok || err != nil || !p.OpenOnLoopback || !loopbackHost(request.Host) {
 		return g, ok, err

@@ -105,6 +105,7 @@ func TestThePatchesLinkOpensThePatchAndNothingElse(t *testing.T) {
 	_, query, _ := strings.Cut(link.URL, "?")
 	w.refuses(w.get("/sessions/"+lease.Session().ID+"?"+query), "the session's page")
 	w.refuses(w.get("/sessions/"+lease.Session().ID+"/journal.jsonl?"+query), "the journal")
+	w.refuses(w.get("/sessions/"+lease.Session().ID+"%2Ffiles%2Fwork.patch?"+query), "the same path, written otherwise")
 	w.clock.Advance(pages.PatchLifetime)
 	w.refuses(w.get(link.URL), "expired")
 }

@@ -24,7 +24,19 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	runChild()
-	testscript.Main(m, map[string]func(){"handoff": main})
+	testscript.Main(wide{m}, map[string]func(){"handoff": main})
+}
+
+// wide runs more tests at once than there are processors: conversations mostly
+// wait, for the five seconds in which nobody can approve.
+type wide struct{ *testing.M }
+
+func (w wide) Run() int {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	return w.M.Run()
 }
 
 // update writes what GitHub looked like into the scripts, where it differs.

@@ -21,15 +21,15 @@ func (h *hold) run(ctx context.Context) error {
 	if err := h.lease.SetState(ctx, store.StateRunning, ""); err != nil {
 		return err
 	}
-	// The process may have ended between a push and what was noted about it.
-	if err := h.published(ctx); err != nil {
-		return err
-	}
 	stopProgress := h.progress.keep(ctx)
 	defer stopProgress()
 	for {
 		outcome, err := runner.Run(ctx, h.request())
 		if err != nil {
+			return err
+		}
+		// The outbox may have recorded a push before anybody waited for it.
+		if err := h.published(ctx); err != nil {
 			return err
 		}
 		switch outcome.Status {
@@ -78,6 +78,7 @@ func (h *hold) request() runner.RunRequest {
 			PendingInput: h.pendingInput,
 			SoftStop:     h.isStopping,
 			Redact:       h.bench.redact,
+			RedactCall:   h.Scanner.RedactKnown,
 			Effects:      awaiter{h},
 			Workspace:    h.bench,
 		},

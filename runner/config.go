@@ -143,6 +143,10 @@ type Hooks struct {
 	SoftStop func() bool
 	// Redact takes secrets out of text before it is recorded.
 	Redact func(text string) string
+	// RedactCall takes the host's own secrets out of each text that a model
+	// puts into a call, before the call is recorded or made. It must leave
+	// alone what only looks like a secret: files may hold that on purpose.
+	RedactCall func(text string) string
 	// Effects performs the calls of tools with effects on the outside world.
 	Effects Effects
 	// Workspace ties workspace calls to checkpoints.

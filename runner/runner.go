@@ -299,13 +299,6 @@ var errTime = &agents.Error{Code: agents.CodeLimitTime, Message: "The session's 
 // active is the root run's active time up to now, in milliseconds.
 func (l *loop) active() int64 { return l.watch.active().Milliseconds() }
 
-func (l *loop) redact(text string) string {
-	if l.Hooks.Redact == nil {
-		return text
-	}
-	return l.Hooks.Redact(text)
-}
-
 // stopping returns why the run must end when ctx has ended for a reason of the
 // run's own: its time is used up, or a person cancelled it. It returns nil
 // when ctx has not ended, or for reasons of the process.

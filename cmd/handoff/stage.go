@@ -85,6 +85,9 @@ func newStage(ctx context.Context, spec stageSpec) (_ *stage, err error) {
 	}
 	around := spec.around
 	around.getenv = func(name string) string {
+		if spec.around.getenv != nil {
+			return spec.around.getenv(name)
+		}
 		if name == "TAPE_URL" {
 			return s.model.URL
 		}

@@ -98,8 +98,20 @@ func (s *Scanner) ScanFile(path, content string) ([]Finding, error) {
 // Redact returns the text with every secret replaced by "[redacted]".
 func (s *Scanner) Redact(text string) (string, error) {
 	hits, err := s.hits("", text)
-	if err != nil || len(hits) == 0 {
+	if err != nil {
 		return text, err
+	}
+	return without(text, hits), nil
+}
+
+// RedactKnown returns the text with every secret that the host knows replaced,
+// and what only looks like one left alone.
+func (s *Scanner) RedactKnown(text string) string { return without(text, s.known.find(text)) }
+
+// without returns the text with every hit replaced by "[redacted]".
+func without(text string, hits []hit) string {
+	if len(hits) == 0 {
+		return text
 	}
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.start, b.start) })
 	var out strings.Builder
@@ -112,7 +124,7 @@ func (s *Scanner) Redact(text string) (string, error) {
 		end = max(end, hit.end)
 	}
 	out.WriteString(text[end:])
-	return out.String(), nil
+	return out.String()
 }
 
 const redacted = "[redacted]"

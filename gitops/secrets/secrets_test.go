@@ -178,3 +178,11 @@ func BenchmarkScan100KB(b *testing.B) {
 		}
 	}
 }
+
+func TestRedactKnownLeavesLookalikesAlone(t *testing.T) {
+	scanner := New("canary-Kq7vT2mXw9RzB4nYc6Hd8Lp3")
+	got := scanner.RedactKnown("aws_key = \"AKIAZ5VYFN7Q2WPLKJ3T\" canary-Kq7vT2mXw9RzB4nYc6Hd8Lp3")
+	if want := "aws_key = \"AKIAZ5VYFN7Q2WPLKJ3T\" [redacted]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

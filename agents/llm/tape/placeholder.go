@@ -32,6 +32,8 @@ var placeholderList = []placeholder{
 	// Random boundaries.
 	{pattern: regexp.MustCompile(`\b[0-9A-Za-z]{16,}\b`), name: "<random>", only: lettersAndDigits},
 	{pattern: regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|us|ms|s|m|h))+\b`), name: "<duration>"},
+	// What go test writes in place of the time that it saved.
+	{pattern: regexp.MustCompile(`\t\(cached\)`), name: "\t<duration>"},
 	{pattern: regexp.MustCompile(`\b\d+(\.\d+)? (milliseconds?|seconds?|minutes?)\b`), name: "<duration>"},
 }
 

@@ -73,6 +73,7 @@ func TestPlaceholders(t *testing.T) {
 		"Date: Fri, 02 Jan 2026 15:04:05 GMT":                 "Date: <time>",
 		"15:04:05.000 started":                                "<time> started",
 		"ok  \tpkg\t0.123s":                                   "ok  \tpkg\t<duration>",
+		"ok  \tpkg\t(cached)":                                 "ok  \tpkg\t<duration>",
 		"took 1m2.5s, or 350ms, or 3 seconds":                 "took <duration>, or <duration>, or <duration>",
 		"commit 0123456789abcdef0123456789abcdef01234567":     "commit <hash>",
 		"at d15063d":                                        "at <hash>",

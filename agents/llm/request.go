@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -69,7 +70,11 @@ func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	messages, size := encodeMessages(e, info, request)
+	list := lists.Get().(*[][]byte)
+	defer lists.Put(list)
+	messages, size := encodeMessages((*list)[:0], e, info, request)
+	defer clear(messages) // the list must not keep them
+	*list = messages
 	body := make([]byte, 0, len(head)+len(opening)+size+len(messages)+len(end))
 	body = append(append(body, head[:len(head)-1]...), opening...)
 	for i, message := range messages {
@@ -178,9 +183,13 @@ func strictOutput(info ModelInfo, output *agents.OutputSchema) bool {
 	return info.StrictSchema && !output.Lenient && len(output.Schema) > 0
 }
 
-// encodeMessages returns the encoded messages and their size together.
-func encodeMessages(e *endpoint, info ModelInfo, request agents.Request) (messages [][]byte, size int) {
-	messages = make([][]byte, 0, len(request.Messages)+1)
+// lists are used again: a long history has a long one.
+var lists = sync.Pool{New: func() any { return new([][]byte) }}
+
+// encodeMessages appends the encoded messages to a list and returns their size
+// together.
+func encodeMessages(list [][]byte, e *endpoint, info ModelInfo, request agents.Request) (messages [][]byte, size int) {
+	messages = slices.Grow(list, len(request.Messages)+1)
 	opening := true
 	for _, message := range request.Messages {
 		opening = opening && message.Role == agents.RoleSystem

@@ -54,9 +54,9 @@ func TestMessagesAreEncodedOnceForEachProvider(t *testing.T) {
 	zai := newClient(t, ProviderZAI, newServer(t, streams(text("ok")...)))
 	openAI := newClient(t, ProviderOpenAI, newServer(t, streams(text("ok")...)))
 	request := agents.Request{Messages: []*agents.Message{message}}
-	first, _ := encodeMessages(zai.main, ModelInfo{}, request)
-	again, _ := encodeMessages(zai.main, ModelInfo{}, request)
-	other, _ := encodeMessages(openAI.main, ModelInfo{}, request)
+	first, _ := encodeMessages(nil, zai.main, ModelInfo{}, request)
+	again, _ := encodeMessages(nil, zai.main, ModelInfo{}, request)
+	other, _ := encodeMessages(nil, openAI.main, ModelInfo{}, request)
 	if &first[0][0] != &again[0][0] {
 		t.Error("the message was encoded twice")
 	}

@@ -144,7 +144,7 @@ func (c *Client) EstimateTokens(request agents.Request) (int64, error) {
 	if err != nil {
 		return 0, endpoint.failure(agents.KindRejected, err, "The request cannot be encoded: "+err.Error()+".")
 	}
-	_, size := encodeMessages(endpoint, info, request)
+	_, size := encodeMessages(nil, endpoint, info, request)
 	return c.calibration.tokens(info.ID, len(head)+size), nil
 }
 

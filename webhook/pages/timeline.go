@@ -156,7 +156,7 @@ func (b *timelineBuilder) outcome(e entry, event runner.Event) {
 		place, b.entries = len(b.entries), append(b.entries, e)
 	}
 	call := &b.entries[place]
-	call.Pending, call.Duration = false, event.Duration
+	call.Pending, call.Duration = false, event.Duration.Round(time.Second)
 	call.Failed = report.CallFailed(event.Tool, event.Text, event.IsError)
 	if event.Text != "" {
 		call.What += " – " + event.Text

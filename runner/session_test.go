@@ -265,6 +265,28 @@ func TestAHistoryThatTheModelFindsTooLongIsShortenedOnce(t *testing.T) {
 	}
 }
 
+func TestTextStreamsOnToWhoeverWatches(t *testing.T) {
+	s := tell(t, nil, func(ctx context.Context, request agents.Request) (agents.Response, error) {
+		for _, piece := range []agents.Delta{{Text: "half an ans"}, {Restart: true}, {Reasoning: "hm"}, {Text: "an "}, {Text: "answer"}} {
+			request.OnDelta(piece)
+		}
+		return says("an answer")(ctx, request)
+	})
+	s.ends(s.run(), "an answer")
+	shown := ""
+	for _, event := range s.events {
+		switch event.Kind {
+		case runner.EventDelta:
+			shown += event.Text
+		case runner.EventDeltaRestart:
+			shown = ""
+		}
+	}
+	if shown != "an answer" {
+		t.Errorf("whoever watches saw %q", shown)
+	}
+}
+
 // A narrowModel knows how much each model holds.
 type narrowModel struct {
 	*scriptedModel

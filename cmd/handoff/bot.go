@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"handoff/agents"
 	"handoff/agents/llm"
 	"handoff/gitops/git"
 	"handoff/gitops/github"
@@ -191,10 +190,8 @@ func (b *bot) patchLink(ctx context.Context, id, name string) (session.Link, err
 
 func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session.Conductor {
 	tools := findToolchain()
-	// An unknown model has careful defaults, so an error only leaves out a hint.
-	info, _ := model.Model(agents.ModelRef{})
 	return session.New(session.Options{
-		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, ContextTokens: info.Context, Scanner: scanner,
+		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, Scanner: scanner,
 		Operator: b.settings.operator(), Workflows: b.settings.Workflows,
 		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
 		DataDir: b.settings.DataDir, Host: b.host(), PublicURL: b.settings.PublicURL, PatchLink: b.patchLink,

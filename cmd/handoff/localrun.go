@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"handoff/agents"
 	"handoff/gitops/git"
 	"handoff/gitops/github"
 	"handoff/gitops/secrets"
@@ -212,13 +211,11 @@ func (l *localRun) desk() *desk {
 
 func (l *localRun) conductor(here *desk) *session.Conductor {
 	tools := findToolchain()
-	// An unknown model has careful defaults, so an error only leaves out a hint.
-	info, _ := l.model.Client.Model(agents.ModelRef{})
 	return session.New(session.Options{
 		Store: l.store, Cache: l.base.localSource, Deliver: l.base.deliver, BranchOnly: true, Workflows: true,
 		Repository: func(int64, int64) session.Repository { return here },
 		Pusher:     func(int64, int64) session.Tokens { return here },
-		Sandbox:    l.driver, Model: l.model, ContextTokens: info.Context, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
+		Sandbox:    l.driver, Model: l.model, Scanner: l.scanner, Operator: l.operator(), Caps: store.Caps{Global: 1},
 		Identity: l.identity, Host: "localhost",
 		DataDir: l.files.data(), KeepWorkspaces: true, SetupDir: l.files.setups(), ReadOnly: tools.mounts, Env: tools.env, Logger: l.log,
 		OnEvent:    func(_ string, event runner.Event) { l.tell(told{event: event}) },

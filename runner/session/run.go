@@ -66,7 +66,6 @@ func (h *hold) request() runner.RunRequest {
 		Config: runner.RunConfig{
 			MaxTurns: limits.Turns, MaxHandoffs: limits.Handoffs, MaxTotalTokens: limits.Tokens,
 			MaxCostMicros: limits.CostMicros, RunTimeout: limits.ActiveTime, ToolTimeout: h.config.Timeout + time.Minute,
-			CompactAtTokens: h.ContextTokens * 3 / 4,
 		},
 		Input: runner.Input{
 			ID: h.session.CommandID, Author: h.session.RequesterLogin,

@@ -112,13 +112,12 @@ type Options struct {
 	Pusher  func(installation, repository int64) Tokens
 	Cache   Source
 	Sandbox sandbox.Driver
-	Model   agents.Model
-	// ContextTokens is the size of the default model's context, 0 when it is not
-	// known; a history that comes near it is summarised.
-	ContextTokens int64
-	Scanner       *secrets.Scanner
-	Operator      repoconfig.Operator
-	Caps          store.Caps
+	// Model answers. One that knows how much each model holds is asked
+	// ([runner.RunRequest.Model]).
+	Model    agents.Model
+	Scanner  *secrets.Scanner
+	Operator repoconfig.Operator
+	Caps     store.Caps
 	// Deliver replaces the push over the network; may be nil.
 	Deliver Deliver
 	// BranchOnly says that an approved push ends with the branch: no pull

@@ -40,8 +40,12 @@ func (h *hold) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer setups.take(key)()
 	shared := h.setupDir(h.session.InstallationID, h.session.RepositoryID, key)
+	unlock, err := lockSetup(ctx, shared)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := os.MkdirAll(shared, 0o755); err != nil {
 		return err
 	}

@@ -79,13 +79,17 @@ func (c *Conductor) sweepSetups(ctx context.Context) {
 		if ctx.Err() != nil || err != nil || !info.IsDir() || time.Since(info.ModTime()) < setupAge {
 			continue
 		}
-		c.dropSetup(cache)
+		c.dropSetup(ctx, cache)
 	}
 }
 
-func (c *Conductor) dropSetup(cache string) {
-	defer setups.take(filepath.Base(cache))()
-	if err := sandbox.RemoveTree(cache); err != nil {
+func (c *Conductor) dropSetup(ctx context.Context, cache string) {
+	unlock, err := lockSetup(ctx, cache)
+	if err == nil {
+		err = sandbox.RemoveTree(cache)
+		unlock()
+	}
+	if err != nil {
 		c.Logger.Warn("the caches of a setup could not be removed", "error", err)
 	}
 }

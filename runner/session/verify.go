@@ -93,12 +93,16 @@ func (h *hold) seedCache(ctx context.Context, cache string) error {
 	if err != nil {
 		return err
 	}
-	defer setups.take(key)()
 	shared := h.setupDir(h.session.InstallationID, h.session.RepositoryID, key)
 	if _, err := os.Stat(shared); err != nil {
 		// Another node made the setup; the commands below fill the cache anew.
 		return nil
 	}
+	unlock, err := lockSetup(ctx, shared)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return copyCache(shared, cache)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -134,14 +135,16 @@ func (s *Server) manifestPage(c echo.Context) error {
 		return errorStatus(http.StatusUnprocessableEntity, "The manifest has no redirect_url.")
 	}
 	// A form may not lead to another address under the pages' policy; this one leads back to who sent the manifest.
-	c.Response().Header().Set("Content-Security-Policy", pagePolicy+"; form-action 'self' "+target.Scheme+"://"+target.Host)
+	// Only the first of two such directives would count, so it takes the place of the usual one.
+	policy := strings.Replace(pagePolicy, "form-action 'self'", "form-action 'self' "+target.Scheme+"://"+target.Host, 1)
+	c.Response().Header().Set("Content-Security-Policy", policy)
 	state := c.FormValue("state") + c.QueryParam("state")
 	s.mu.Lock()
 	owner := s.actingAs(c)
 	data := s.baseView(c, owner)
 	s.mu.Unlock()
 	if c.FormValue("confirm") == "" || owner == nil {
-		data.Title = "Create a GitHub App"
+		data.Title, data.CSRF = "Create a GitHub App", freshCSRF(c)
 		data.Page = object{"Manifest": manifest, "Source": c.FormValue("manifest"), "State": state}
 		return s.render(c, http.StatusOK, "manifest.html", data)
 	}
@@ -153,4 +156,12 @@ func (s *Server) manifestPage(c echo.Context) error {
 	}
 	target.RawQuery = query.Encode()
 	return c.Redirect(http.StatusSeeOther, target.String())
+}
+
+// freshCSRF gives a page that was reached by a post from elsewhere, and so without the middleware, the token that the
+// middleware wants from its form.
+func freshCSRF(c echo.Context) string {
+	token := randomToken("")
+	c.SetCookie(&http.Cookie{Name: csrfCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	return token
 }

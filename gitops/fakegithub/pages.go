@@ -27,13 +27,16 @@ const actingCookie = "fakegithub_acting_as"
 // pagePolicy lets a page load its own style, script and pictures and nothing from elsewhere, whatever a comment says.
 const pagePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// csrfCookie holds what every form has to repeat.
+const csrfCookie = "fakegithub_csrf"
+
 func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/static/style.css", asset("static/style.css", "text/css; charset=utf-8"))
 	e.GET("/static/live.js", asset("static/live.js", "text/javascript; charset=utf-8"))
 	e.GET("/static/avatar/:login", avatar)
 
 	pages := e.Group("", notAPI, localHost, pageHeaders, middleware.CSRFWithConfig(middleware.CSRFConfig{
-		TokenLookup: "form:_csrf", CookieName: "fakegithub_csrf", CookiePath: "/", CookieHTTPOnly: true,
+		TokenLookup: "form:_csrf", CookieName: csrfCookie, CookiePath: "/", CookieHTTPOnly: true,
 		CookieSameSite: http.SameSiteStrictMode,
 		Skipper:        func(c echo.Context) bool { return c.Path() == manifestPath && c.FormValue("confirm") == "" },
 	}))

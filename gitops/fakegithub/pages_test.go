@@ -51,6 +51,15 @@ func (b *browser) read(response *http.Response, status int) string {
 
 var csrfField = regexp.MustCompile(`name="_csrf" value="([^"]+)"`)
 
+// lastField is the token of a page's last form, or nothing.
+func lastField(page string) string {
+	fields := csrfField.FindAllStringSubmatch(page, -1)
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[len(fields)-1][1]
+}
+
 // submit posts a form with the token of the start page.
 func (b *browser) submit(path string, status int, fields ...string) string {
 	b.stage.Helper()
@@ -271,14 +280,20 @@ func TestDeliveriesOnThePage(t *testing.T) {
 func TestManifestFlow(t *testing.T) {
 	s := newStage(t, func(o *Options) { o.ActingAs = "maria" })
 	manifest := `{"name":"New Robot","url":"http://127.0.0.1","redirect_url":"http://127.0.0.1:9/back?a=b","default_permissions":{"issues":"write"}}`
-	response, err := http.PostForm(s.server.URL()+manifestPath+"?state=s1", url.Values{"manifest": {manifest}})
-	s.ok(err)
 	b := s.browser()
-	if page := b.read(response, 200); !strings.Contains(page, "New Robot") || !strings.Contains(page, "issues: write") {
+	response, err := b.http.PostForm(s.server.URL()+manifestPath+"?state=s1", url.Values{"manifest": {manifest}})
+	s.ok(err)
+	page := b.read(response, 200)
+	if !strings.Contains(page, "New Robot") || !strings.Contains(page, "issues: write") {
 		t.Errorf("the page asks:\n%s", page)
 	}
+	// A browser takes the first directive of a name and no other.
+	_, policy, _ := strings.Cut(response.Header.Get("Content-Security-Policy"), "form-action ")
+	if policy, _, _ = strings.Cut(policy, ";"); policy != "'self' http://127.0.0.1:9" {
+		t.Errorf("the page's form may lead to %s", policy)
+	}
 	b.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	form := url.Values{"manifest": {manifest}, "state": {"s1"}, "confirm": {"1"}, "_csrf": {csrfField.FindStringSubmatch(b.open("/", 200))[1]}}
+	form := url.Values{"manifest": {manifest}, "state": {"s1"}, "confirm": {"1"}, "_csrf": {lastField(page)}}
 	response, err = b.http.PostForm(s.server.URL()+manifestPath, form)
 	s.ok(err)
 	response.Body.Close()

@@ -40,7 +40,7 @@ func (w wide) Run() int {
 }
 
 // update writes what GitHub looked like into the scripts, where it differs.
-var update = flag.Bool("update", false, "write the end states of the conversations anew")
+var update = flag.Bool("update", false, "write the end states of the conversations and the tape of the demo anew")
 
 // TestConversations plays every file of testdata/conversations: a repository,
 // a tape for a model, what people do on GitHub, and what GitHub must look like

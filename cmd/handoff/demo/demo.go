@@ -8,6 +8,9 @@
 // are really written, the builds and tests really run, and the Tester's test
 // fails because the Implementer's first version really tells a stranger who
 // has an account.
+//
+// The tape also holds what the model was told, normalised. The program does not
+// look at that, its test does: see strictDemo there.
 package demo
 
 import (

@@ -10,7 +10,7 @@
 // has an account.
 //
 // The tape also holds what the model was told, normalised. The program does not
-// look at that, its test does: see strictDemo there.
+// look at that, its test does: see TestTheStory.
 package demo
 
 import (

@@ -41,6 +41,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"duration": Duration,
 	"tokens":   Tokens,
 	"cost":     Cost,
+	"words":    func(name string) string { return strings.ReplaceAll(name, "_", " ") },
 	"until":    func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 }).ParseFS(templateFiles, "templates/*.md"))
 

@@ -54,6 +54,13 @@ func TestProgressWhileTheCrewWorks(t *testing.T) {
 	}
 }
 
+func TestProgressNamesTheStateInWords(t *testing.T) {
+	got := Progress{State: "awaiting_approval", Headline: "The crew waits for a maintainer"}.Markdown()
+	if !strings.Contains(got, "<sub>awaiting approval ·") {
+		t.Errorf("people read the name of a constant:\n%s", got)
+	}
+}
+
 func TestProgressAtTheEnd(t *testing.T) {
 	got := Progress{
 		State:    "failed",

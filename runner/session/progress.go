@@ -254,7 +254,7 @@ func (h *hold) steps(events []runner.Event) []report.Step {
 			step.Agent, step.Handoff = h.agentName(event.From), true
 			step.Text = "hands over to " + h.agentName(event.To)
 		case runner.EventApproval:
-			step.Text = "asks a maintainer about " + event.Tool
+			step.Text = "asks a maintainer about " + strings.ReplaceAll(event.Tool, "_", " ")
 		case runner.EventDecision:
 			step.Agent, step.Text = event.From, event.Text
 		case runner.EventUserMessage:

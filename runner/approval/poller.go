@@ -14,8 +14,9 @@ import (
 // pollBatch is how many prompts one round reads.
 const pollBatch = 20
 
-// idle is how long the poller rests when nothing is due.
-const idle = time.Second
+// idle is how long the poller rests when nothing is due; a prompt is due to the
+// moment, and somebody waits for it.
+const idle = 250 * time.Millisecond
 
 // A Poller reads the reactions to waiting prompts, because GitHub sends no
 // webhook for them, and lets approvals expire.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -87,20 +88,25 @@ func (b *bench) openWorkspace(ctx context.Context, h *hold) error {
 		return err
 	}
 	workspace, err := h.base.repository.Open(dir)
-	if err == nil && workspace.Base() != h.base.commit {
-		err = errors.Join(workspace.Remove(), os.RemoveAll(dir))
-		workspace = nil
-	}
 	if code := git.CodeOf(err); err != nil && code != git.CodeNotFound && code != git.CodeCorrupt {
 		return err
 	}
-	if workspace == nil {
+	if err != nil || workspace.Base() != h.base.commit || !isDir(workspace.Tree()) {
+		// What is damaged or of another base is made anew, with all around it.
+		if err := sandbox.RemoveTree(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		if workspace, err = h.base.repository.Checkout(ctx, h.base.commit, dir); err != nil {
 			return err
 		}
 	}
 	b.workspace = workspace
 	return b.restore(ctx, last)
+}
+
+func isDir(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.IsDir()
 }
 
 // last returns the workspace's state that the journal ends with.

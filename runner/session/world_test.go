@@ -71,7 +71,9 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	url := storetest.URL(t, storetest.SQLite)
 	clock := storetest.NewClock(t, url)
-	w := &world{T: t, clock: clock, store: storetest.OpenURL(t, url, clock.Options())}
+	options := clock.Options()
+	options.Unpaced = true // the writer queue has no time that passes
+	w := &world{T: t, clock: clock, store: storetest.OpenURL(t, url, options)}
 	w.ok(w.store.PutAgent(t.Context(), store.AgentRow{ID: "copilot", Version: "1", Source: crew}))
 	w.raise(files)
 	w.conductor = w.newConductor()

@@ -283,18 +283,29 @@ func (p *play) askHere(ctx context.Context, ada *visitor, prompt remark) {
 
 // summary shows what came of it.
 func (p *play) summary(ctx context.Context, ada *visitor, session store.Session) error {
-	pull, err := ada.pull(ctx, demo.Repository, session.Variables["pull_request"])
-	if err != nil {
-		return fmt.Errorf("the session is done, but its pull request cannot be seen: %w", err)
-	}
 	p.show.line("")
-	p.show.done("Pull request: " + pull.URL)
-	for _, file := range pull.Files {
-		p.show.line(fmt.Sprintf("    %-8s %-34s +%d −%d", file.Status, file.Filename, file.Additions, file.Deletions))
+	if session.Variables["pull_request"] == "" && !p.Yes {
+		p.show.warn("The push was rejected, so nothing was pushed and there is no pull request.")
+		p.show.line("  The crew's last words are a recording of a session where the answer was yes.")
+	} else if err := p.pullRequest(ctx, ada, session); err != nil {
+		return err
 	}
 	p.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(session.Usage.Total), session.Usage.Requests))
 	p.show.fact("cost", report.Cost(session.Usage))
 	p.show.fact("time", report.Duration(time.Since(p.began)))
+	return nil
+}
+
+// pullRequest shows the pull request and how to get its branch.
+func (p *play) pullRequest(ctx context.Context, ada *visitor, session store.Session) error {
+	pull, err := ada.pull(ctx, demo.Repository, session.Variables["pull_request"])
+	if err != nil {
+		return fmt.Errorf("the session is done, but its pull request cannot be seen: %w", err)
+	}
+	p.show.done("Pull request: " + pull.URL)
+	for _, file := range pull.Files {
+		p.show.line(fmt.Sprintf("    %-8s %-34s +%d −%d", file.Status, file.Filename, file.Additions, file.Deletions))
+	}
 	p.show.fact("branch", fmt.Sprintf("git clone --branch %s %s", pull.Branch, pull.CloneURL))
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type screen struct {
 	mu     sync.Mutex
 	out    io.Writer
 	colour bool
+	width  func() int // of a line, in characters; nil where nothing limits it
 	called map[string]runner.Event
 }
 
@@ -38,10 +40,68 @@ const (
 
 func newScreen(out io.Writer) *screen {
 	s := &screen{out: out, called: map[string]runner.Event{}}
-	if file, ok := out.(*os.File); ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
-		s.colour = term.IsTerminal(int(file.Fd()))
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return s
+	}
+	s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.width = func() int {
+		width, _, err := term.GetSize(int(file.Fd()))
+		if err != nil {
+			return 0
+		}
+		return width
 	}
 	return s
+}
+
+// Texts beside a name begin in this column; however narrow a terminal is, they
+// get so many characters.
+const (
+	textColumn = 15
+	leastRoom  = 12
+)
+
+// room returns how many characters fit on a line of which some are used: those
+// that are wished for, or what the terminal has left.
+func (s *screen) room(wish, used int) int {
+	if s.width == nil {
+		return wish
+	}
+	width := s.width()
+	if width <= 0 {
+		return wish
+	}
+	return min(wish, max(leastRoom, width-used))
+}
+
+// beside writes a text next to a name, on as many lines as it takes. Words, and
+// with them addresses, stay whole.
+func (s *screen) beside(nameColour, name, textColour, text string) {
+	head := s.paint(nameColour, pad(name, textColumn))
+	for _, line := range fold(text, s.room(math.MaxInt, textColumn)) {
+		s.write(head + s.paint(textColour, line))
+		head = strings.Repeat(" ", textColumn)
+	}
+}
+
+// fold breaks a text between words into lines of at most so many characters; a
+// longer word has a line of its own. There is always a line.
+func fold(text string, room int) []string {
+	if utf8.RuneCountInString(text) <= room {
+		return []string{text}
+	}
+	lines, length := []string{}, 0
+	for _, word := range strings.Fields(text) {
+		size := utf8.RuneCountInString(word)
+		if len(lines) > 0 && length+1+size <= room {
+			lines[len(lines)-1] += " " + word
+			length += 1 + size
+			continue
+		}
+		lines, length = append(lines, word), size
+	}
+	return lines
 }
 
 // paint wraps text in a colour. Control characters of the text itself never
@@ -71,7 +131,7 @@ func (s *screen) fact(name, value string) {
 }
 
 func (s *screen) said(who, what string) {
-	s.write(s.paint(bold, pad(who, 15)) + s.paint(plain, what))
+	s.beside(bold, who, plain, what)
 }
 
 // pad fills text with spaces to a width in characters.
@@ -87,7 +147,7 @@ var agentColours = map[string]string{
 // told shows an event of a session, or what the host does for it.
 func (s *screen) told(what told) {
 	if what.who != "" {
-		s.write(s.paint(faint, pad(what.who, 15)+what.what))
+		s.beside(faint, what.who, faint, what.what)
 		return
 	}
 	s.event(what.event)
@@ -95,22 +155,23 @@ func (s *screen) told(what told) {
 
 // event shows one thing that happened in a session, if people care.
 func (s *screen) event(event runner.Event) {
-	agent := s.paint(agentColours[event.Agent], pad(event.Agent, 15))
+	agent := s.paint(agentColours[event.Agent], pad(event.Agent, textColumn))
 	switch event.Kind {
 	case runner.EventToolCalled:
 		s.called[event.CallKey] = event
 	case runner.EventToolOutput:
 		s.toolOutput(agent, event)
 	case runner.EventHandoffOccurred:
-		s.write(s.paint(agentColours[event.From], pad(event.From, 15)) + s.paint(bold, "→ "+event.To) + s.paint(faint, "  "+shorten(event.Text, 90)))
+		about := shorten(event.Text, s.room(90, textColumn+len("> ")+len(event.To)+len("  ")))
+		s.write(s.paint(agentColours[event.From], pad(event.From, textColumn)) + s.paint(bold, "→ "+event.To) + s.paint(faint, "  "+about))
 	case runner.EventMessageOutput:
-		s.write(agent + s.paint(plain, shorten(event.Text, 110)))
+		s.write(agent + s.paint(plain, shorten(event.Text, s.room(110, textColumn))))
 	case runner.EventCompaction, runner.EventNote:
 		if unseen := report.Unseen(event); unseen != "" {
 			s.write(agent + s.paint(yellow, "… "+unseen))
 		}
 	case runner.EventDecision:
-		s.write(s.paint(bold, pad(event.From, 15)) + s.paint(plain, event.Text+" "+event.Tool))
+		s.said(event.From, event.Text+" "+event.Tool)
 	case runner.EventRunEnded:
 		if event.Code != "" {
 			s.write(agent + s.paint(red, string(event.Code)+": "+event.Text))
@@ -130,7 +191,8 @@ func (s *screen) toolOutput(agent string, event runner.Event) {
 	about := report.DescribeCall(call.Tool, call.Arguments)
 	summary := ""
 	if event.Text != "" {
-		summary = "  " + shorten(event.Text, 80)
+		used := textColumn + len("v ") + utf8.RuneCountInString(about) + len("  ")
+		summary = "  " + shorten(event.Text, s.room(80, used))
 	}
 	if unseen := report.Unseen(event); unseen != "" {
 		summary += "  (" + unseen + ")"

@@ -21,7 +21,7 @@ func (f *fakegithubCommand) Run(p *process) error {
 		return err
 	}
 	s := &stage{}
-	server, err := fakegithub.New(fakegithub.Options{Listen: f.Listen, DataDir: f.Data, Logger: f.logger(p)})
+	server, err := fakegithub.New(fakegithub.Options{Listen: f.Listen, DataDir: f.Data, ActingAs: stageMaintainer, Logger: f.logger(p)})
 	if err != nil {
 		return err
 	}

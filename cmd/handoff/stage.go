@@ -154,7 +154,8 @@ func (s *stage) raiseGitHub(ctx context.Context, spec stageSpec) (app fakegithub
 	if _, err = s.github.Install(fakegithub.InstallationSpec{App: stageApp, Account: stageOwner}); err != nil {
 		return app, err
 	}
-	return app, s.github.Start(ctx)
+	// The bot has last words on its way out, so the fake stays until close.
+	return app, s.github.Start(context.WithoutCancel(ctx))
 }
 
 // people adds the stage's accounts to the fake.

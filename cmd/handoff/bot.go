@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -250,6 +251,10 @@ func keyMaterial(setting string) []string {
 		key = string(content)
 	}
 	known := []string{key}
+	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(key)); err == nil {
+		key = string(plain)
+		known = append(known, key)
+	}
 	for line := range strings.Lines(strings.ReplaceAll(key, `\n`, "\n")) {
 		if line = strings.TrimSpace(line); len(line) >= 32 && !strings.HasPrefix(line, "-----") {
 			known = append(known, line)

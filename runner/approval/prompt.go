@@ -84,6 +84,8 @@ type Prompt struct {
 	Body         string
 	Files        []File
 	Diff         string
+	// Message is the commit's message, as it is sealed.
+	Message      string
 	Verification Verification
 	Risks        []Risk
 	// Workflows are the CI workflow files that a push of this branch may start.

@@ -21,6 +21,7 @@ func examplePrompt() Prompt {
 			{Path: "server/login.go", Status: "added", Additions: 40},
 			{Path: "Makefile", Status: "modified", Additions: 1, Deletions: 2},
 		},
+		Message:      "Add a login endpoint\n\nFixes #9\n",
 		Diff:         "+func login() {}\n",
 		Verification: Verification{Commands: []string{"go test ./..."}, Passed: true, Duration: 3 * time.Second},
 		Risks:        []Risk{{What: "changes scripts", Paths: []string{"Makefile"}}},
@@ -35,7 +36,7 @@ func TestThePromptSaysWhatIsDecided(t *testing.T) {
 	for _, want := range []string{
 		"Push to `copilot/7-login-1a2b`?", "`3fa9c1d2`", strings.Repeat("c", 40), "2 files, +41 −2",
 		"✅ passed on a clean checkout", "go test ./...", "⚠️ changes scripts: `Makefile`",
-		"2 January 2026, 03:04 UTC", "+func login() {}", "`/copilot approve 3fa9c1d2`", "role write",
+		"2 January 2026, 03:04 UTC", "+func login() {}", "```text\nAdd a login endpoint\n\nFixes #9\n```", "`/copilot approve 3fa9c1d2`", "role write",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, body)

@@ -76,14 +76,14 @@ type Prompt struct {
 	Issue     int
 	Requester string
 	// Push.
-	BaseRef      string
-	Base         string
-	Commit       string
-	TargetRef    string
-	Title        string
-	Body         string
-	Files        []File
-	Diff         string
+	BaseRef   string
+	Base      string
+	Commit    string
+	TargetRef string
+	Title     string
+	Body      string
+	Files     []File
+	Diff      string
 	// Message is the commit's message, as it is sealed.
 	Message      string
 	Verification Verification

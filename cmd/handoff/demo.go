@@ -22,12 +22,12 @@ import (
 )
 
 type demoCommand struct {
-	Yes         bool    `short:"y" help:"Let a maintainer approve at once, and exit at the end."`
-	Speed       float64 `default:"1" help:"How fast the crew thinks; 0 leaves out the pauses."`
-	Listen      string  `default:"127.0.0.1:0" help:"Loopback address of the fake GitHub."`
-	Git         string  `default:"auto" enum:"auto,cgi,native" help:"What serves git: auto, cgi (git's own http-backend) or native (go-git)."`
-	DatabaseURL string  `name:"database-url" env:"DEMO_DATABASE_URL" help:"Database; empty for SQLite in a temporary directory." placeholder:"URL"`
-	LogLevel    string  `name:"log-level" default:"warn" enum:"debug,info,warn,error" help:"What the bot logs to standard error."`
+	Yes         bool     `short:"y" help:"Let a maintainer approve at once, and exit at the end."`
+	Speed       *float64 `help:"How fast the crew thinks: 1 as people can read along, 0 without pauses; 1, or 0 with --yes, when it is left out." placeholder:"FACTOR"`
+	Listen      string   `default:"127.0.0.1:0" help:"Loopback address of the fake GitHub."`
+	Git         string   `default:"auto" enum:"auto,cgi,native" help:"What serves git: auto, cgi (git's own http-backend) or native (go-git)."`
+	DatabaseURL string   `name:"database-url" env:"DEMO_DATABASE_URL" help:"Database; empty for SQLite in a temporary directory." placeholder:"URL"`
+	LogLevel    string   `name:"log-level" default:"warn" enum:"debug,info,warn,error" help:"What the bot logs to standard error."`
 }
 
 // Run plays the story. Any failure is an error.
@@ -46,7 +46,7 @@ func (d *demoCommand) Run(p *process) (err error) {
 	}
 	play := &play{
 		demoCommand: d, show: show, stdin: p.stdin, events: make(chan told, 1024), began: time.Now(),
-		player: tape.NewPlayer(answers, tape.Options{Speed: d.Speed}),
+		player: tape.NewPlayer(answers, tape.Options{Speed: d.speed()}),
 	}
 	if play.stage, err = d.raise(ctx, p, dir, play); err != nil {
 		return err
@@ -64,6 +64,18 @@ func (d *demoCommand) Run(p *process) (err error) {
 		<-ctx.Done()
 	}
 	return nil
+}
+
+// speed is how fast the tape is played: at the pace of somebody who reads along,
+// unless nobody does.
+func (d *demoCommand) speed() float64 {
+	switch {
+	case d.Speed != nil:
+		return *d.Speed
+	case d.Yes:
+		return 0
+	}
+	return 1
 }
 
 // raise builds the stage that the story is played on.

@@ -89,6 +89,9 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 	}
 	identity, err := b.app.Identity(ctx)
 	if err != nil {
+		if broken, ok := errors.AsType[*github.Error](err); ok && broken.Code == github.CodeUnavailable {
+			return nil, fmt.Errorf("GitHub cannot be asked about this App: %w", err)
+		}
 		return nil, fmt.Errorf("GitHub does not know this App: %w", err)
 	}
 	log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)

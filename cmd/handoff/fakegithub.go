@@ -10,7 +10,7 @@ import (
 type fakegithubCommand struct {
 	logSettings
 	Listen string `default:"127.0.0.1:4000" help:"Loopback address to listen on."`
-	Data   string `help:"Directory for the repositories; empty for a temporary one." placeholder:"DIR"`
+	Data   string `help:"Directory for the repositories, an empty one; without it a temporary one." placeholder:"DIR"`
 }
 
 // Run serves a fake GitHub with the demo's repository and people until it is

@@ -43,7 +43,7 @@ func (r *runCommand) check() error {
 	case r.Continue != "" && !runName.MatchString(r.Continue):
 		return misuse(fmt.Sprintf("--continue is %q, which is no name of a run", r.Continue))
 	}
-	return nil
+	return errors.Join(r.limitSettings.faults()...)
 }
 
 // Run lets the crew work on a local repository. Everything that can be missing

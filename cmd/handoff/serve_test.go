@@ -53,7 +53,15 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		{"a folder that is not there", map[string]string{"DATABASE_URL": "sqlite:///nowhere/at/all/handoff.db"}, []string{"/nowhere/at/all"}},
 		{"an address that is none", map[string]string{"LISTEN": "nowhere:http:x"}, []string{"LISTEN"}},
 		{"a public address that is none", map[string]string{"PUBLIC_URL": "example"}, []string{"PUBLIC_URL"}},
-		{"GitHub does not answer", nil, []string{"GitHub"}},
+		{"limits that let nothing work", map[string]string{
+			"MAX_TURNS": "0", "MAX_HANDOFFS": "-1", "MAX_TOKENS": "0", "MAX_COST": "NaN", "MAX_TIME": "0s", "COMMAND_TIMEOUT": "-1m",
+			"APPROVAL_EXPIRES": "1s", "MAX_SESSIONS": "0", "SHUTDOWN_GRACE": "-1s",
+		}, []string{
+			"MAX_TURNS is 0", "MAX_HANDOFFS is -1", "MAX_TOKENS is 0", "MAX_COST is NaN", "MAX_TIME is 0s", "COMMAND_TIMEOUT is -1m0s",
+			"APPROVAL_EXPIRES is 1s", "MAX_SESSIONS is 0", "SHUTDOWN_GRACE is -1s",
+		}},
+		{"a cost that no number holds", map[string]string{"MAX_COST": "1e300"}, []string{"MAX_COST", "a million at most"}},
+		{"GitHub does not answer", nil, []string{"GitHub cannot be asked about this App"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			settings := maps.Clone(good)

@@ -46,6 +46,28 @@ type limitSettings struct {
 	CommandTime time.Duration `name:"command-timeout" env:"COMMAND_TIMEOUT" default:"10m" help:"Time for one command in the sandbox."`
 }
 
+// faults says which limits would let no session work.
+func (l limitSettings) faults() []error {
+	var faults []error
+	wrong := func(name string, wrong bool, value any) {
+		if wrong {
+			faults = append(faults, fmt.Errorf("%s is %v: give a value above zero", name, value))
+		}
+	}
+	wrong("MAX_TURNS", l.MaxTurns <= 0, l.MaxTurns)
+	wrong("MAX_HANDOFFS", l.MaxHandoffs <= 0, l.MaxHandoffs)
+	wrong("MAX_TOKENS", l.MaxTokens <= 0, l.MaxTokens)
+	wrong("MAX_TIME", l.MaxTime <= 0, l.MaxTime)
+	wrong("COMMAND_TIMEOUT", l.CommandTime <= 0, l.CommandTime)
+	if !(l.MaxCost > 0 && l.MaxCost <= maxDollars) { // so that NaN is refused as well
+		faults = append(faults, fmt.Errorf("MAX_COST is %v: give US dollars above zero, a million at most", l.MaxCost))
+	}
+	return faults
+}
+
+// maxDollars keeps a cost, in millionths, far from the end of its type.
+const maxDollars = 1_000_000
+
 // operator returns the floor that the limits stand for, with the usual rules
 // for approvals.
 func (l limitSettings) operator() repoconfig.Operator {
@@ -110,6 +132,16 @@ func (s serveCommand) check() error {
 		fault("GITHUB_PRIVATE_KEY is missing: generate a key on the App's settings page and give it as PEM, base64 or a path")
 	}
 	faults = append(faults, s.checkSecrets()...)
+	faults = append(faults, s.limitSettings.faults()...)
+	if s.Expires < time.Minute {
+		fault("APPROVAL_EXPIRES is %s, in which nobody can decide: give a minute or more", s.Expires)
+	}
+	if s.Sessions <= 0 || s.PerOwner <= 0 {
+		fault("MAX_SESSIONS is %d and MAX_SESSIONS_PER_INSTALLATION is %d: with less than 1 no session would ever begin", s.Sessions, s.PerOwner)
+	}
+	if s.ShutdownGrace < 0 {
+		fault("SHUTDOWN_GRACE is %s: give 0s or more", s.ShutdownGrace)
+	}
 	if s.PublicURL != "" {
 		if public, err := url.Parse(s.PublicURL); err != nil || public.Host == "" || !strings.HasPrefix(public.Scheme, "http") {
 			fault("PUBLIC_URL is %q, which is no http or https address", s.PublicURL)

@@ -50,7 +50,7 @@ func (h *hold) decisions(ctx context.Context) (parked bool, err error) {
 			return false, &fault{
 				code:    "EXPIRED",
 				message: "Nobody decided about the push in time.",
-				next:    "Comment `/copilot retry` to go on from here.",
+				next:    "Comment `/copilot renew` to be asked again, or `/copilot retry` to go on from here.",
 			}
 		}
 		if decision, decided := decisionOf(row, call); decided {

@@ -1,17 +1,12 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"handoff/gitops/github"
-	"handoff/runner/report"
 	"handoff/runner/store"
 )
 
@@ -131,194 +126,6 @@ func with[P any](o *Outbox, effect store.Effect, do func(P) (any, error)) (any, 
 	return do(payload)
 }
 
-// redacted returns a payload whose texts hold no secrets. Every text is looked
-// at by itself and decoded, so that no escape can hide one.
-func (o *Outbox) redacted(payload json.RawMessage) (json.RawMessage, error) {
-	decoder := json.NewDecoder(bytes.NewReader(payload))
-	decoder.UseNumber() // ids do not fit into floating point
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, &Refusal{Reason: "the effect's payload cannot be read: " + err.Error(), Err: err}
-	}
-	clean, err := o.redactValue(value)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(clean)
-}
-
-func (o *Outbox) redactValue(value any) (any, error) {
-	var err error
-	switch value := value.(type) {
-	case string:
-		return o.Redact(value)
-	case []any:
-		for i := range value {
-			if value[i], err = o.redactValue(value[i]); err != nil {
-				return nil, err
-			}
-		}
-		return value, nil
-	case map[string]any:
-		for name := range value {
-			if value[name], err = o.redactValue(value[name]); err != nil {
-				return nil, err
-			}
-		}
-		return value, nil
-	}
-	return value, nil
-}
-
-func (o *Outbox) createComment(ctx context.Context, repository Repository, effect store.Effect, payload CommentCreate, reconcile bool, end *store.EffectEnd) (any, error) {
-	marker := Marker(o.Key, effect)
-	var comment github.Comment
-	found := false
-	var err error
-	if reconcile {
-		comment, found, err = findComment(ctx, repository, effect, payload.Issue, marker)
-	}
-	if err == nil && !found {
-		body := report.Cut(disarm(payload.Body), report.MaxBody-len(marker)-2) + "\n" + marker
-		comment, err = repository.CreateComment(ctx, payload.Issue, body)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if payload.ApprovalID != "" {
-		end.Prompt = &store.ApprovalPrompt{ID: payload.ApprovalID, CommentID: comment.ID, BodyHash: BodyHash(comment.Body)}
-	}
-	return CommentResult{CommentID: comment.ID, URL: comment.HTMLURL}, nil
-}
-
-// BodyHash names the text of a comment, so that an edit is noticed.
-func BodyHash(body string) string {
-	sum := sha256.Sum256([]byte(body))
-	return hex.EncodeToString(sum[:])
-}
-
-// clockSlack is how far our clock may be ahead of GitHub's before a comment that
-// we made is looked for in vain.
-const clockSlack = time.Hour
-
-// findComment looks for a comment that an earlier attempt may have made.
-func findComment(ctx context.Context, repository Repository, effect store.Effect, issue int, marker string) (github.Comment, bool, error) {
-	bot, err := repository.Bot(ctx)
-	if err != nil {
-		return github.Comment{}, false, err
-	}
-	comments, err := repository.ListComments(ctx, issue, effect.CreatedAt.Add(-clockSlack))
-	if err != nil {
-		return github.Comment{}, false, err
-	}
-	for _, comment := range comments {
-		if comment.Author.ID == bot.ID && HasMarker(comment.Body, marker) {
-			return comment, true, nil
-		}
-	}
-	return github.Comment{}, false, nil
-}
-
-func (o *Outbox) updateComment(ctx context.Context, repository Repository, payload CommentUpdate) (any, error) {
-	id := payload.CommentID
-	marker := ""
-	if payload.EffectKey != "" {
-		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
-		if err != nil {
-			return nil, err
-		}
-		result, err := resultOf[CommentResult](created)
-		if err != nil {
-			return nil, err
-		}
-		id, marker = result.CommentID, Marker(o.Key, created)
-	}
-	body := report.Cut(disarm(payload.Body), report.MaxBody-len(marker)-2)
-	if marker != "" {
-		body += "\n" + marker
-	}
-	comment, err := repository.EditComment(ctx, id, body)
-	return CommentResult{CommentID: comment.ID, URL: comment.HTMLURL}, err
-}
-
-func (o *Outbox) react(ctx context.Context, repository Repository, payload Reaction) (any, error) {
-	id := payload.CommentID
-	if payload.EffectKey != "" {
-		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
-		if err != nil {
-			return nil, err
-		}
-		result, err := resultOf[CommentResult](created)
-		if err != nil {
-			return nil, err
-		}
-		id = result.CommentID
-	}
-	react := repository.CreateReaction
-	if payload.CommentKind == CommentReview {
-		react = repository.CreateReviewReaction
-	}
-	reaction, err := react(ctx, id, payload.Content)
-	return struct {
-		ReactionID int64 `json:"reaction_id"`
-	}{reaction.ID}, err
-}
-
-func (o *Outbox) createCheckRun(ctx context.Context, repository Repository, payload CheckRunCreate, reconcile bool, end *store.EffectEnd) (any, error) {
-	note := func(run github.CheckRun) (any, error) {
-		end.Prompt = &store.ApprovalPrompt{ID: payload.ExternalID, CheckRunID: run.ID}
-		return CheckRunResult{CheckRunID: run.ID, URL: run.HTMLURL}, nil
-	}
-	if reconcile {
-		runs, err := repository.ListCheckRunsForRef(ctx, payload.HeadSHA)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range runs {
-			if run.ExternalID == payload.ExternalID && run.Name == payload.Name {
-				return note(run)
-			}
-		}
-	}
-	run, err := repository.CreateCheckRun(ctx, github.CheckRunRequest{
-		HeadSHA: payload.HeadSHA, Name: payload.Name, ExternalID: payload.ExternalID, DetailsURL: payload.DetailsURL,
-		Status: payload.Status, Conclusion: payload.Conclusion,
-		Title: payload.Title, Summary: payload.Summary, Text: payload.Text, Actions: actions(payload.Actions),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return note(run)
-}
-
-func (o *Outbox) updateCheckRun(ctx context.Context, repository Repository, payload CheckRunUpdate) (any, error) {
-	id := payload.CheckRunID
-	if payload.EffectKey != "" {
-		created, err := o.Store.EffectByKey(ctx, payload.EffectKey)
-		if err != nil {
-			return nil, err
-		}
-		result, err := resultOf[CheckRunResult](created)
-		if err != nil {
-			return nil, err
-		}
-		id = result.CheckRunID
-	}
-	run, err := repository.UpdateCheckRun(ctx, id, github.CheckRunRequest{
-		Name: payload.Name, Status: payload.Status, Conclusion: payload.Conclusion,
-		Title: payload.Title, Summary: payload.Summary, Text: payload.Text, Actions: actions(payload.Actions),
-	})
-	return CheckRunResult{CheckRunID: run.ID, URL: run.HTMLURL}, err
-}
-
-func actions(wanted []CheckRunAction) []github.CheckRunAction {
-	made := make([]github.CheckRunAction, len(wanted))
-	for i, action := range wanted {
-		made[i] = github.CheckRunAction(action)
-	}
-	return made
-}
-
 func (o *Outbox) push(ctx context.Context, effect store.Effect, payload Push) (any, error) {
 	approval, err := o.Store.Approval(ctx, payload.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -358,6 +165,15 @@ func (o *Outbox) pullRequest(ctx context.Context, repository Repository, effect 
 		pull, err = repository.CreatePullRequest(ctx, request)
 	}
 	return PullRequestResult{Number: pull.Number, URL: pull.HTMLURL}, err
+}
+
+// made returns an earlier effect that this one refers to, and its result.
+func made[R any](ctx context.Context, o *Outbox, key string) (effect store.Effect, result R, err error) {
+	if effect, err = o.Store.EffectByKey(ctx, key); err != nil {
+		return effect, result, err
+	}
+	result, err = resultOf[R](effect)
+	return effect, result, err
 }
 
 // resultOf decodes the result of an effect that must be done.

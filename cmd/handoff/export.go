@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"time"
 
 	"handoff/runner/store"
 )
@@ -91,13 +92,13 @@ func export(ctx context.Context, database *store.Store, found store.Session, to 
 	if err != nil {
 		return err
 	}
-	if err := addFile(archive, "session.json", append(session, '\n')); err != nil {
+	if err := addFile(archive, found.CreatedAt, "session.json", append(session, '\n')); err != nil {
 		return err
 	}
-	if err := addLines(archive, "journal.jsonl", records); err != nil {
+	if err := addLines(archive, found.CreatedAt, "journal.jsonl", records); err != nil {
 		return err
 	}
-	if err := addLines(archive, "events.jsonl", events); err != nil {
+	if err := addLines(archive, found.CreatedAt, "events.jsonl", events); err != nil {
 		return err
 	}
 	artifacts, err := database.Artifacts(ctx, found.ID)
@@ -109,15 +110,21 @@ func export(ctx context.Context, database *store.Store, found store.Session, to 
 		if err != nil {
 			return err
 		}
-		if err := addFile(archive, "files/"+path.Base(artifact.Name), artifact.Body); err != nil {
+		if err := addFile(archive, found.CreatedAt, "files/"+path.Base(artifact.Name), artifact.Body); err != nil {
 			return err
 		}
 	}
 	return archive.Close()
 }
 
-func addFile(archive *zip.Writer, name string, content []byte) error {
-	entry, err := archive.Create(name)
+// addEntry begins a file of the archive. All are dated as their session, so
+// that the same session makes the same archive.
+func addEntry(archive *zip.Writer, when time.Time, name string) (io.Writer, error) {
+	return archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: when.UTC()})
+}
+
+func addFile(archive *zip.Writer, when time.Time, name string, content []byte) error {
+	entry, err := addEntry(archive, when, name)
 	if err != nil {
 		return err
 	}
@@ -125,8 +132,8 @@ func addFile(archive *zip.Writer, name string, content []byte) error {
 	return err
 }
 
-func addLines[T any](archive *zip.Writer, name string, values []T) error {
-	entry, err := archive.Create(name)
+func addLines[T any](archive *zip.Writer, when time.Time, name string, values []T) error {
+	entry, err := addEntry(archive, when, name)
 	if err != nil {
 		return err
 	}

@@ -198,6 +198,9 @@ func TestASessionIsExported(t *testing.T) {
 	defer archive.Close()
 	var names []string
 	for _, file := range archive.File {
+		if file.Modified.Year() < 2020 {
+			t.Errorf("%s is dated %s", file.Name, file.Modified)
+		}
 		names = append(names, file.Name)
 	}
 	if got := strings.Join(names, " "); got != "session.json journal.jsonl events.jsonl files/work.patch" {

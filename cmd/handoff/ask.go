@@ -4,7 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
+
+	"golang.org/x/term"
 
 	"handoff/runner/approval"
 	"handoff/runner/report"
@@ -34,9 +38,14 @@ func readReply(line string) (answer reply, ok bool) {
 	return reply{}, false
 }
 
-// readLines sends the lines of a reader and closes the channel after the last.
-// It ends with the program: reading from a terminal cannot be interrupted.
-func readLines(from io.Reader) <-chan string {
+// A keyboard gives the lines that somebody types. It reads until the program
+// ends: reading from a terminal cannot be interrupted.
+type keyboard struct {
+	lines    <-chan string
+	terminal bool
+}
+
+func newKeyboard(from io.Reader) *keyboard {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -45,7 +54,27 @@ func readLines(from io.Reader) <-chan string {
 			lines <- scanner.Text()
 		}
 	}()
-	return lines
+	file, ok := from.(*os.File)
+	return &keyboard{lines: lines, terminal: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+// silence is how long nothing must come for what was typed ahead to be over.
+const silence = 50 * time.Millisecond
+
+// forget drops what was typed so far, so that nobody answers a question before
+// it is on the screen. What comes through a pipe was written for the questions
+// to come and stays.
+func (k *keyboard) forget() {
+	for k.terminal {
+		select {
+		case _, more := <-k.lines:
+			if !more {
+				return
+			}
+		case <-time.After(silence):
+			return
+		}
+	}
 }
 
 // ask shows everything that a decision is about.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -45,7 +43,7 @@ func (d *demoCommand) Run(p *process) (err error) {
 		return err
 	}
 	play := &play{
-		demoCommand: d, show: show, stdin: p.stdin, events: make(chan told, 1024), began: time.Now(),
+		demoCommand: d, show: show, keys: newKeyboard(p.stdin), events: make(chan told, 1024), began: time.Now(),
 		player: tape.NewPlayer(answers, tape.Options{Speed: d.speed()}),
 	}
 	if play.stage, err = d.raise(ctx, p, dir, play); err != nil {
@@ -129,7 +127,7 @@ type play struct {
 	player *tape.Player
 	stage  *stage
 	show   *screen
-	stdin  io.Reader
+	keys   *keyboard
 	events chan told
 	began  time.Time
 }
@@ -267,17 +265,16 @@ func (p *play) decide(ctx context.Context, ada *visitor, issue int, asked map[in
 		return ada.react(ctx, demo.Repository, prompt.ID, "+1")
 	}
 	p.show.line("React or click there, or answer here: push it? [y/n]")
+	p.keys.forget()
 	go p.askHere(ctx, ada, prompt)
 	return nil
 }
 
-// askHere turns a y or n in the terminal into the maintainer's reaction. It
-// ends with the program: reading from a terminal cannot be interrupted.
+// askHere turns a y or n in the terminal into the maintainer's reaction.
 func (p *play) askHere(ctx context.Context, ada *visitor, prompt remark) {
-	lines := bufio.NewScanner(p.stdin)
-	for lines.Scan() {
+	for line := range p.keys.lines {
 		content := ""
-		switch strings.ToLower(strings.TrimSpace(lines.Text())) {
+		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":
 			content = "+1"
 		case "n", "no":

@@ -28,7 +28,7 @@ func TestTheStory(t *testing.T) {
 	dir := t.TempDir()
 	play := &play{
 		demoCommand: &demoCommand{Yes: true, Listen: "127.0.0.1:0", Git: "auto", LogLevel: "warn"},
-		show:        newScreen(&output), stdin: strings.NewReader(""), events: make(chan told, 1024), began: time.Now(),
+		show:        newScreen(&output), keys: newKeyboard(strings.NewReader("")), events: make(chan told, 1024), began: time.Now(),
 		player: strictDemo(t),
 	}
 	stage, err := play.raise(ctx, &process{ctx: ctx, stdout: &output, stderr: io.Discard}, dir, play)

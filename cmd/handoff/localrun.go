@@ -38,7 +38,7 @@ type localRun struct {
 
 	store     *store.Store
 	person    git.Identity
-	lines     <-chan string
+	keys      *keyboard
 	events    chan told
 	questions chan openQuestion
 	began     time.Time
@@ -327,12 +327,13 @@ func (l *localRun) decide(ctx context.Context, question openQuestion) error {
 
 // readAnswer waits for a line that says yes or no.
 func (l *localRun) readAnswer(ctx context.Context) (reply, error) {
+	l.keys.forget()
 	for {
 		l.show.line("y, or n and a reason for the crew:")
 		select {
 		case <-ctx.Done():
 			return reply{}, errInterrupted
-		case line, more := <-l.lines:
+		case line, more := <-l.keys.lines:
 			if !more {
 				return reply{}, errNobody
 			}

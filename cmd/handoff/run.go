@@ -81,7 +81,7 @@ func (r *runCommand) Run(p *process) (err error) {
 		events: make(chan told, 1024), questions: make(chan openQuestion, 16),
 	}
 	if !r.Yes {
-		work.lines = readLines(p.stdin)
+		work.keys = newKeyboard(p.stdin)
 	}
 	return work.run(p.ctx)
 }

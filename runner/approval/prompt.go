@@ -96,6 +96,8 @@ type Prompt struct {
 	Reason string
 	Size   int64
 
+	// CheckRun says that a check run with buttons goes with the prompt.
+	CheckRun     bool
 	Role         string
 	RequireOther bool
 	ExpiresAt    time.Time

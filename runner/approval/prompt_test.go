@@ -25,6 +25,7 @@ func examplePrompt() Prompt {
 		Diff:         "+func login() {}\n",
 		Verification: Verification{Commands: []string{"go test ./..."}, Passed: true, Duration: 3 * time.Second},
 		Risks:        []Risk{{What: "changes scripts", Paths: []string{"Makefile"}}},
+		CheckRun:     true,
 		Role:         "write",
 		ExpiresAt:    time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC),
 		Usage:        agents.Usage{Total: 12_000, CostMicros: 50_000},
@@ -46,6 +47,20 @@ func TestThePromptSaysWhatIsDecided(t *testing.T) {
 		if strings.Contains(body, armed) {
 			t.Errorf("the prompt holds %q", armed)
 		}
+	}
+}
+
+func TestThePromptOffersOnlyWhatThereIs(t *testing.T) {
+	prompt := examplePrompt()
+	if body := prompt.Markdown(); !strings.Contains(body, "buttons of the check run") {
+		t.Error("the prompt does not name the buttons")
+	}
+	prompt.CheckRun = false
+	if body := prompt.Markdown(); strings.Contains(body, "check run") || !strings.Contains(body, "react with 👍") {
+		t.Errorf("the prompt names buttons that are not there:\n%s", body)
+	}
+	if body := answered(examplePrompt().Markdown()); strings.Contains(body, "To decide") || !strings.Contains(body, "+func login() {}") {
+		t.Errorf("an answered prompt still asks, or lost its text:\n%s", body)
 	}
 }
 

@@ -3,6 +3,7 @@ package approval
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"handoff/runner/outbox"
@@ -43,6 +44,7 @@ func NewQuestion(ask Ask) (Question, error) {
 	ask.Action.Nonce = NewNonce()
 	digest, record := ask.Action.Digest()
 	ask.Prompt.Digest, ask.Prompt.ExpiresAt = digest, ask.ExpiresAt
+	ask.Prompt.CheckRun = ask.HeadSHA != ""
 	action := ask.Action
 	approval := store.Approval{
 		ID: store.NewID(), SessionID: ask.Session.ID,
@@ -127,7 +129,7 @@ func Closing(approval store.Approval, promptBody string, hasCheck bool) ([]store
 	sign, line, conclusion := closingLine(approval)
 	effects := newEffects(approval)
 	effects.add(promptKey(approval.ID)+":closed", outbox.KindCommentUpdate, promptKey(approval.ID), outbox.CommentUpdate{
-		EffectKey: promptKey(approval.ID), Body: sign + " **" + line + "**\n\n" + promptBody,
+		EffectKey: promptKey(approval.ID), Body: sign + " **" + line + "**\n\n" + answered(promptBody),
 	})
 	if hasCheck {
 		check := checkRun(approval)
@@ -175,6 +177,18 @@ func PromptKey(approval store.Approval) string { return promptKey(approval.ID) }
 
 // CheckKey returns the key of the effect that makes an approval's check run.
 func CheckKey(approval store.Approval) string { return checkKey(approval.ID) }
+
+// howToDecide is how the templates begin to say how to answer.
+const howToDecide = "**To decide:**"
+
+// answered is a prompt's text without the part that asks for an answer, which is
+// its end: words of the crew that look the same come before.
+func answered(promptBody string) string {
+	if end := strings.LastIndex(promptBody, howToDecide); end >= 0 {
+		promptBody = promptBody[:end]
+	}
+	return strings.TrimRight(promptBody, "\n")
+}
 
 // effects collects the effects of one approval and the first error.
 type effects struct {

@@ -55,6 +55,10 @@ func (h *hold) setUp(ctx context.Context) error {
 		return err
 	}
 	h.progress.hostDoes("running the setup: " + strings.Join(h.config.Setup, " && "))
+	// It may take minutes, in which nothing else would be said.
+	if err := h.progress.edit(ctx, "", nil); err != nil {
+		return err
+	}
 	if err := h.setUpBase(ctx, shared); err != nil {
 		return err
 	}

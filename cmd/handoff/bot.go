@@ -38,6 +38,7 @@ type bot struct {
 	app       *github.App
 	cache     *git.Cache
 	driver    sandbox.Driver
+	scanner   *secrets.Scanner
 	model     *modelClient
 	conductor *session.Conductor
 	router    *intake.Router
@@ -72,6 +73,10 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 			b.close()
 		}
 	}()
+	// What needs nobody else comes first, before anything is made.
+	if err := b.readKeys(); err != nil {
+		return nil, err
+	}
 	if b.settings.DataDir, err = makeDataDir(settings.DataDir); err != nil {
 		return nil, err
 	}
@@ -81,24 +86,37 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 	if err := seedAgents(ctx, b.store, false, log); err != nil {
 		return nil, err
 	}
-	b.app, err = github.NewApp(github.Config{
-		AppID: settings.AppID, PrivateKey: settings.PrivateKey, BaseURL: settings.URL, Workflows: settings.Workflows, Logger: log,
-	})
-	if err != nil {
+	if err := b.identify(ctx); err != nil {
 		return nil, err
 	}
-	identity, err := b.app.Identity(ctx)
-	if err != nil {
-		if broken, ok := errors.AsType[*github.Error](err); ok && broken.Code == github.CodeUnavailable {
-			return nil, fmt.Errorf("GitHub cannot be asked about this App: %w", err)
-		}
-		return nil, fmt.Errorf("GitHub does not know this App: %w", err)
-	}
-	log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)
 	if err := b.wire(ctx); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// readKeys reads the App's key and the model provider's, and tells of both.
+func (b *bot) readKeys() (err error) {
+	b.scanner = secrets.New(b.knownSecrets()...)
+	b.model, err = openModel(b.settings.modelSettings, tapeSettings{Record: b.settings.Record}, b.scanner, b.around.getenv, b.log)
+	app, failed := github.NewApp(github.Config{
+		AppID: b.settings.AppID, PrivateKey: b.settings.PrivateKey, BaseURL: b.settings.URL, Workflows: b.settings.Workflows, Logger: b.log,
+	})
+	b.app = app
+	return errors.Join(failed, err)
+}
+
+// identify asks GitHub who the App is.
+func (b *bot) identify(ctx context.Context) error {
+	identity, err := b.app.Identity(ctx)
+	if broken, ok := errors.AsType[*github.Error](err); ok && broken.Code == github.CodeUnavailable {
+		return fmt.Errorf("GitHub cannot be asked about this App: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("GitHub does not know this App: %w", err)
+	}
+	b.log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)
+	return nil
 }
 
 func (b *bot) wire(ctx context.Context) (err error) {
@@ -108,14 +126,10 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	if b.cache, err = git.NewCache(git.Options{Dir: filepath.Join(b.settings.DataDir, "cache"), Logger: b.log}); err != nil {
 		return err
 	}
-	scanner := secrets.New(b.knownSecrets()...)
-	if b.model, err = openModel(b.settings.modelSettings, tapeSettings{Record: b.settings.Record}, scanner, b.around.getenv, b.log); err != nil {
-		return err
-	}
 	if b.links, err = pages.NewLinks(b.store, b.settings.PublicURL); err != nil {
 		return err
 	}
-	b.conductor = b.newConductor(b.model.Client, scanner)
+	b.conductor = b.newConductor(b.model.Client, b.scanner)
 	decisions := approval.NewService(b.store, func(installation, repository int64) approval.Repository {
 		return b.app.Installation(installation).ReadOnly(repository)
 	}, b.log)
@@ -132,7 +146,7 @@ func (b *bot) wire(ctx context.Context) (err error) {
 		return err
 	}
 	b.outbox = outbox.New(outbox.Options{
-		Store: b.store, Publisher: b.conductor, Key: key, Redact: scanner.Redact, Logger: b.log,
+		Store: b.store, Publisher: b.conductor, Key: key, Redact: b.scanner.Redact, Logger: b.log,
 		Repository: func(installation, repository int64) outbox.Repository {
 			return b.app.Installation(installation).Writer(repository)
 		},

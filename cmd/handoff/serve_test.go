@@ -61,6 +61,8 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 			"APPROVAL_EXPIRES is 1s", "MAX_SESSIONS is 0", "SHUTDOWN_GRACE is -1s",
 		}},
 		{"a cost that no number holds", map[string]string{"MAX_COST": "1e300"}, []string{"MAX_COST", "a million at most"}},
+		{"no key for the model", map[string]string{"PROVIDER": "openrouter", "OPENROUTER_API_KEY": "", "GITHUB_PRIVATE_KEY": "/nowhere/key.pem"},
+			[]string{"OPENROUTER_API_KEY", "GITHUB_PRIVATE_KEY"}},
 		{"GitHub does not answer", nil, []string{"GitHub cannot be asked about this App"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -143,7 +143,7 @@ func parse(answer string, rules []Rule) (Plan, error) {
 
 // check cleans an assignment and says what is wrong with it alone.
 func (a *Assignment) check(rules, ids map[string]bool) error {
-	a.ID, a.Title = cleanTitle(a.ID), cleanTitle(a.Title)
+	a.ID, a.Title = agents.OneLine(a.ID), agents.OneLine(a.Title)
 	a.Instructions = strings.TrimSpace(a.Instructions)
 	switch {
 	case a.ID == "":

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"handoff/agents"
@@ -61,7 +60,7 @@ func Validate(tasks []Task, owners []string) (Checklist, error) {
 	list := make(Checklist, len(tasks))
 	seen := map[string]int{}
 	for i, task := range tasks {
-		task.Title = cleanTitle(task.Title)
+		task.Title = agents.OneLine(task.Title)
 		task.Owner = strings.ToLower(strings.TrimSpace(task.Owner))
 		switch first, double := seen[strings.ToLower(task.Title)]; {
 		case task.Title == "":
@@ -77,21 +76,6 @@ func Validate(tasks []Task, owners []string) (Checklist, error) {
 		list[i] = task
 	}
 	return list, nil
-}
-
-// cleanTitle makes a title one line without control or invisible characters,
-// so that it cannot break out of the list it is shown in.
-func cleanTitle(title string) string {
-	title = strings.Map(func(c rune) rune {
-		switch {
-		case unicode.IsSpace(c):
-			return ' '
-		case unicode.IsControl(c), unicode.Is(unicode.Cf, c):
-			return -1
-		}
-		return c
-	}, strings.ToValidUTF8(title, ""))
-	return strings.Join(strings.Fields(title), " ")
 }
 
 // Encode writes the checklist as the session variable holds it.

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"handoff/agents"
@@ -99,7 +98,7 @@ func parse(answer string) (Summary, error) {
 	if err := json.Unmarshal([]byte(agents.Unfence(answer)), &raw); err != nil {
 		return Summary{}, fmt.Errorf("it is not the JSON that was asked for: %w", err)
 	}
-	summary := Summary{Description: line(raw.Description)}
+	summary := Summary{Description: agents.OneLine(raw.Description)}
 	if summary.Description == "" {
 		return Summary{}, fmt.Errorf("the description is empty")
 	}
@@ -107,7 +106,7 @@ func parse(answer string) (Summary, error) {
 		summary.Description = string([]rune(summary.Description)[:MaxDescription])
 	}
 	for _, tag := range raw.Tags {
-		if tag = strings.ToLower(line(tag)); tag != "" && !slices.Contains(summary.Tags, tag) {
+		if tag = strings.ToLower(agents.OneLine(tag)); tag != "" && !slices.Contains(summary.Tags, tag) {
 			summary.Tags = append(summary.Tags, tag)
 		}
 	}
@@ -115,18 +114,4 @@ func parse(answer string) (Summary, error) {
 		return Summary{}, fmt.Errorf("it has %d tags, not 1 to %d", n, MaxTags)
 	}
 	return summary, nil
-}
-
-// line makes text one line without control or invisible characters.
-func line(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
 }

@@ -71,8 +71,15 @@ func TestLimitsEndCommands(t *testing.T) {
 	}
 }
 
+// What happens to the disk elsewhere must not matter, so a file beside the
+// workspace is there before and goes away meanwhile.
 func TestADirectoryCanBeClosedButNotFilled(t *testing.T) {
 	inTiers(t, []Tier{Full, Restricted}, func(t *testing.T, r *room) {
+		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+		if err := os.WriteFile(elsewhere, make([]byte, 128<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(300*time.Millisecond, func() { os.Remove(elsewhere) })
 		result := r.shell("mkdir -p closed/inner; cd closed/inner; chmod 0 ..; for i in $(seq 64); do dd if=/dev/zero of=f$i bs=1M count=1 2>/dev/null; done; sync; sleep 60")
 		if result.Reason != ReasonDisk {
 			t.Errorf("%+v", result)

@@ -28,7 +28,7 @@ type walk struct {
 	seen         map[inode]bool // of files with several names
 	extent       extent
 	tooDeep      bool
-	closed       bool        // a directory did not let us in
+	closed       bool        // a directory did not let us in, not even as its owner
 	stop         func() bool // asked once per directory; nil for never
 }
 
@@ -105,11 +105,40 @@ func (w *walk) entry(dir *os.File, name string, depth int) error {
 		return nil
 	}
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		return w.directory(os.NewFile(uintptr(fd), name), depth+1)
+	case errors.Is(err, unix.EACCES):
+		return w.closedDirectory(at, name, depth+1)
+	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR):
+		w.closed = true
+	}
+	return nil
+}
+
+// closedDirectory walks through a directory that its owner, who is also ours,
+// has closed: a command may shut one behind itself and fill it. It is open to
+// its owner while we are inside, and then has its mode again.
+func (w *walk) closedDirectory(at int, name string, depth int) error {
+	handle, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		w.closed = w.closed || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR)
+		return nil // gone, or another one by now; the next walk sees it
+	}
+	defer unix.Close(handle)
+	// A mode cannot be set through such a handle, but through its name in /proc.
+	path := fmt.Sprintf("/proc/self/fd/%d", handle)
+	var info unix.Stat_t
+	if unix.Fstat(handle, &info) != nil || unix.Chmod(path, info.Mode&0o7777|0o500) != nil {
+		w.closed = true
 		return nil
 	}
-	return w.directory(os.NewFile(uintptr(fd), name), depth+1)
+	defer unix.Chmod(path, info.Mode&0o7777)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		w.closed = true
+		return nil
+	}
+	return w.directory(os.NewFile(uintptr(fd), name), depth)
 }
 
 // take changes the owner of one entry. A file with another name elsewhere

@@ -77,8 +77,9 @@ func (w *watchdog) lookAtDisk(stop func() bool) {
 	case grown.bytes > w.limits.Disk && now.bytes > 0:
 		w.end(ReasonDisk, fmt.Sprintf("The session's commands wrote more than %s.", size(w.limits.Disk)))
 	case found.closed && w.free-freeSpace(w.trees[0]) > w.limits.Disk:
-		// Whoever shuts a directory behind him and writes there is seen by
-		// what is missing elsewhere.
+		// Directories of somebody else, where we are root without root's
+		// powers. Who writes there is seen by what is missing elsewhere; others
+		// write to the same disk, so this is a guess, and the last resort.
 		w.end(ReasonDisk, fmt.Sprintf("There is %s less on the disk, and directories that cannot be looked into.", size(w.limits.Disk)))
 	case grown.files > w.limits.Files && now.files > 0:
 		w.end(ReasonFiles, fmt.Sprintf("The session's commands made more than %d files.", w.limits.Files))

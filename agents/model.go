@@ -50,6 +50,9 @@ type Message struct {
 	// Provider is the provider that sent Raw ([Response.Provider]); "" means
 	// the one that is asked.
 	Provider string
+	// Model is the model that Raw was asked of ([Response.Asked]); another
+	// model is told the words and the calls, not the thoughts. "" means any.
+	Model string
 
 	// forms is replaced, never changed: a history is read at every call, and
 	// written once.
@@ -154,6 +157,8 @@ type Response struct {
 	Raw json.RawMessage
 	// Provider is the provider that answered, for [Message.Provider].
 	Provider string
+	// Asked is the id of the model that was asked, for [Message.Model].
+	Asked string
 	// Model is the model that answered, as the provider names it.
 	Model string
 	// RequestID is the provider's id of the call, "" when it gave none.

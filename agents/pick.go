@@ -73,8 +73,12 @@ func (r *Registry) Names() []string {
 // toolName is what chat completions accept as a function's name.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// ValidToolName says whether chat completions accept the name of a tool. Models
+// make up others.
+func ValidToolName(name string) bool { return toolName.MatchString(name) }
+
 func checkToolName(name string) error {
-	if !toolName.MatchString(name) {
+	if !ValidToolName(name) {
 		return fmt.Errorf("%q cannot name a tool: use 1 to 64 letters, digits, _ or -", name)
 	}
 	return nil
@@ -100,6 +104,7 @@ func MakeTool[A any](name, description string, run func(context.Context, Call, A
 	if schema.Type != "object" {
 		return Tool{}, fmt.Errorf("tool %q: arguments must be a struct, not %T", name, *new(A))
 	}
+	withoutNull(schema)
 	for _, f := range adjust {
 		f(schema)
 	}
@@ -121,6 +126,23 @@ func MakeTool[A any](name, description string, run func(context.Context, Call, A
 			return run(ctx, call, args)
 		},
 	}, nil
+}
+
+// withoutNull takes the null out of types that are inferred for slices and
+// pointers: who leaves a property out leaves it out, and Google refuses a
+// request of which one tool has a list of types.
+func withoutNull(schema *jsonschema.Schema) {
+	if types := slices.DeleteFunc(schema.Types, func(name string) bool { return name == "null" }); len(types) == 1 {
+		schema.Type, schema.Types = types[0], nil
+	}
+	for _, property := range schema.Properties {
+		withoutNull(property)
+	}
+	for _, inner := range []*jsonschema.Schema{schema.Items, schema.AdditionalProperties} {
+		if inner != nil {
+			withoutNull(inner)
+		}
+	}
 }
 
 // DecodeArgs decodes a call's arguments into A, for the functions of a tool

@@ -159,7 +159,7 @@ func (s *State) applyResponse(record Record, run *RunState, p modelResponse) err
 		}
 		s.addItem(run, item)
 	}
-	info := &responseInfo{provider: p.Provider, items: len(thread.Items) - before}
+	info := &responseInfo{provider: p.Provider, asked: p.Asked, items: len(thread.Items) - before}
 	if asSent {
 		info.raw = p.Raw
 	}

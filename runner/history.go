@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -273,7 +274,7 @@ func (v *view) addResponse(items []agents.Item, outputs map[string]agents.Item) 
 		}
 		whole++
 		call := *item.Call
-		call.Arguments = replayable(call.Arguments)
+		call.Name, call.Arguments = replayableName(call.Name), replayable(call.Arguments)
 		made.ToolCalls = append(made.ToolCalls, call)
 		answers = append(answers, output)
 	}
@@ -281,7 +282,7 @@ func (v *view) addResponse(items []agents.Item, outputs map[string]agents.Item) 
 		return
 	}
 	if info := v.thread.responses[items[0].Seq]; info != nil && info.items == whole {
-		made.Raw, made.Provider = info.raw, info.provider
+		made.Raw, made.Provider, made.Model = info.raw, info.provider, info.asked
 	}
 	v.push(v.message(messageKey{seq: items[0].Seq}, made))
 	for _, output := range answers {
@@ -303,6 +304,23 @@ func replayable(arguments string) string {
 		return arguments
 	}
 	return "{}"
+}
+
+// replayableName does the same for the name of a tool that a model made up:
+// one character that providers do not allow, or a name without end, and no
+// later request passes.
+func replayableName(name string) string {
+	if agents.ValidToolName(name) {
+		return name
+	}
+	const longest = 40
+	kept := strings.Map(func(r rune) rune {
+		if agents.ValidToolName(string(r)) {
+			return r
+		}
+		return '_'
+	}, name[:min(len(name), longest)])
+	return cmp.Or(kept, "nameless")
 }
 
 func (v *view) push(message *agents.Message) {

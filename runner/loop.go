@@ -204,10 +204,10 @@ func (l *loop) answered(ctx context.Context, run *RunState, agent agents.Agent, 
 	record := modelResponse{
 		Agent: agent.ID, Turn: run.Turn + 1, Text: l.redact(response.Text), Reasoning: l.redact(response.Reasoning),
 		Refusal: l.redact(response.Refusal), Calls: l.redactCalls(response.ToolCalls), Finish: response.FinishReason, Raw: response.Raw,
-		Provider: response.Provider, Model: response.Model, RequestID: response.RequestID,
+		Provider: response.Provider, Asked: response.Asked, Model: response.Model, RequestID: response.RequestID,
 		Usage: response.Usage, Active: l.active(),
 	}
-	if record.Text != response.Text || !slices.Equal(record.Calls, response.ToolCalls) {
+	if record.Text != response.Text || record.Reasoning != response.Reasoning || !slices.Equal(record.Calls, response.ToolCalls) {
 		record.Raw = nil
 	}
 	if len(record.Calls) == 0 && record.Text != "" && record.Refusal == "" {

@@ -64,6 +64,7 @@ type modelResponse struct {
 	Finish    string            `json:"finish"`
 	Raw       json.RawMessage   `json:"raw,omitempty"`
 	Provider  string            `json:"provider,omitempty"`
+	Asked     string            `json:"asked,omitempty"`
 	Model     string            `json:"model,omitempty"`
 	RequestID string            `json:"request_id,omitempty"`
 	Usage     agents.Usage      `json:"usage"`

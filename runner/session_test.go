@@ -188,15 +188,26 @@ func TestSecretsAreTakenOutBeforeAnythingIsRecorded(t *testing.T) {
 	}}
 	bad := agents.Tool{Name: "bad", Run: func(context.Context, agents.Call) (agents.Result, error) { return agents.Result{}, errors.New(secret) }}
 	s := tell(t, []agents.Tool{leak, bad}, calls("leak", "{}", "bad", "{}"),
-		calls("handoff_to", handsTo("two", secret)), says(secret+"!"))
+		calls("handoff_to", handsTo("two", secret)), thinks(secret), says(secret+"!"))
 	s.request.Input.Text = "my key: " + secret
 	s.request.Hooks.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") }
+	s.request.Hooks.RedactCall = s.request.Hooks.Redact
 	outcome := s.run()
 	s.ends(outcome, "[redacted]!")
 	for _, record := range s.session.records {
-		if record.Kind != runner.RecordModelResponse && strings.Contains(string(record.Payload), secret) {
+		if strings.Contains(string(record.Payload), secret) {
 			t.Errorf("record %d %s holds the secret: %s", record.Seq, record.Kind, record.Payload)
 		}
+	}
+}
+
+// thinks answers with a call and thoughts, which a provider wants back.
+func thinks(thought string) line {
+	return func(c context.Context, request agents.Request) (agents.Response, error) {
+		response, err := calls("leak", "{}")(c, request)
+		response.Reasoning = thought
+		response.Raw = json.RawMessage(`{"role":"assistant","reasoning":"` + thought + `","tool_calls":[{"id":"` + response.ToolCalls[0].ID + `"}]}`)
+		return response, err
 	}
 }
 

@@ -41,6 +41,7 @@ const (
 // responseInfo is what is needed to replay a response as it came.
 type responseInfo struct {
 	provider string
+	asked    string
 	raw      json.RawMessage
 	items    int
 }
@@ -64,9 +65,7 @@ func (t *Thread) uniqueCalls(run string, seq int64, wire []agents.ToolCall) (cal
 			call.ID, minted = minted, minted+"_"
 		}
 		t.ids[call.ID] = true
-		if !isObject(call.Arguments) {
-			asSent = false
-		}
+		asSent = asSent && isObject(call.Arguments) && agents.ValidToolName(call.Name)
 		calls = append(calls, call)
 	}
 	return calls, asSent

@@ -52,7 +52,7 @@ func TestAToolThatPanicsIsAnErrorForTheModel(t *testing.T) {
 func TestHostileCallsAreAnsweredInWords(t *testing.T) {
 	probe := counting(agents.Tool{Name: "probe"}, "x")
 	s := tell(t, []agents.Tool{probe.Tool},
-		calls(strings.Repeat("n", 1<<20), "{}", "probe\xff", "{}", "probe", `{"a":`, "probe", `[]`, "probe", `{"a":1}{"b":2}`, "handoff_to", `{"target_agent":5}`, "handoff_to", handsTo(strings.Repeat("x", 1<<20), "")),
+		calls(strings.Repeat("n", 1<<20), "{}", "probe\xff", "{}", "", "{}", "functions.probe", "{}", "probe", `{"a":`, "probe", `[]`, "probe", `{"a":1}{"b":2}`, "handoff_to", `{"target_agent":5}`, "handoff_to", handsTo(strings.Repeat("x", 1<<20), "")),
 		says("done"))
 	s.ends(s.run(), "done")
 	if probe.ran != 0 {
@@ -63,6 +63,9 @@ func TestHostileCallsAreAnsweredInWords(t *testing.T) {
 	}
 	for _, message := range s.model.requests[1].Messages {
 		for _, call := range message.ToolCalls {
+			if !agents.ValidToolName(call.Name) {
+				t.Errorf("the name %.80q is replayed, which providers refuse", call.Name)
+			}
 			if call.Name != runner.HandoffTool && call.Arguments != "{}" && call.Arguments[0] != '{' {
 				t.Errorf("arguments %q are replayed, which providers refuse", call.Arguments)
 			}

@@ -27,6 +27,9 @@ type chunk struct {
 		Delta        json.RawMessage `json:"delta"`
 		Message      json.RawMessage `json:"message"`
 		FinishReason looseText       `json:"finish_reason"`
+		// Error is where openrouter reports the upstream's failure in an answer
+		// that is otherwise whole.
+		Error json.RawMessage `json:"error"`
 	} `json:"choices"`
 }
 
@@ -50,7 +53,10 @@ type assembly struct {
 	message           map[string]any
 	calls             callList
 	choices           bool
-	size              int
+	// pieces says that the message came in pieces: a whole one after them only
+	// repeats it.
+	pieces bool
+	size   int
 }
 
 // errNoJSON says that a data line could not be read.
@@ -89,24 +95,35 @@ func (a *assembly) add(data []byte) (agents.Delta, error) {
 			continue
 		}
 		a.choices = true
+		if !isNull(choice.Error) {
+			return agents.Delta{}, &faultLine{slices.Concat([]byte(`{"error":`), choice.Error, []byte("}"))}
+		}
 		if choice.FinishReason != "" {
-			a.finish = string(choice.FinishReason)
+			a.finish = finishOf(string(choice.FinishReason))
 		}
-		for _, raw := range []json.RawMessage{choice.Delta, choice.Message} {
-			if isNull(raw) {
-				continue
-			}
-			// A whole message lists whole calls: two of one id are two.
-			a.calls.whole = isNull(choice.Delta)
-			more, err := a.merge(raw)
-			if err != nil {
-				return agents.Delta{}, err
-			}
-			delta.Text += more.Text
-			delta.Reasoning += more.Reasoning
+		more, err := a.mergeChoice(choice.Delta, choice.Message)
+		if err != nil {
+			return agents.Delta{}, err
 		}
+		delta.Text += more.Text
+		delta.Reasoning += more.Reasoning
 	}
 	return delta, nil
+}
+
+// mergeChoice merges a piece, or a whole message where no pieces came before.
+func (a *assembly) mergeChoice(piece, message json.RawMessage) (agents.Delta, error) {
+	if !isNull(piece) && (string(piece) != "{}" || isNull(message)) {
+		a.pieces = true
+		a.calls.whole = false
+		return a.merge(piece)
+	}
+	if isNull(message) || a.pieces {
+		return agents.Delta{}, nil
+	}
+	// A whole message lists whole calls: two of one id are two.
+	a.calls.whole = true
+	return a.merge(message)
 }
 
 func (a *assembly) merge(raw json.RawMessage) (agents.Delta, error) {
@@ -171,8 +188,7 @@ func mergeFields(into, fields map[string]any) {
 			}
 			mergeFields(inner, value)
 		case []any:
-			known, _ := into[name].([]any)
-			into[name] = mergeList(known, value)
+			into[name] = mergeList(partsOf(into[name]), value)
 		default:
 			into[name] = value
 		}
@@ -180,6 +196,13 @@ func mergeFields(into, fields map[string]any) {
 }
 
 func mergeText(into map[string]any, name, piece string) {
+	if parts, ok := into[name].([]any); ok {
+		// Some models think in parts of a list and then speak in plain text.
+		if piece != "" {
+			into[name] = mergeList(parts, []any{map[string]any{"type": "text", "text": piece}})
+		}
+		return
+	}
 	if !concatenated[name] {
 		if old, _ := into[name].(string); piece != "" || old == "" {
 			into[name] = piece
@@ -214,6 +237,19 @@ func mergeList(known, pieces []any) []any {
 		known = append(known, entry)
 	}
 	return known
+}
+
+// partsOf returns what a field holds as a list of parts.
+func partsOf(field any) []any {
+	switch field := field.(type) {
+	case []any:
+		return field
+	case *growingText:
+		if field.Len() > 0 {
+			return []any{map[string]any{"type": "text", "text": field}}
+		}
+	}
+	return nil
 }
 
 // continues says that a piece belongs to the entry before it. Encrypted
@@ -265,7 +301,18 @@ func reasoningOf(fields map[string]any) string {
 	if text := plainText(fields["reasoning"]); text != "" {
 		return text
 	}
-	return plainText(fields["reasoning_content"])
+	if text := plainText(fields["reasoning_content"]); text != "" {
+		return text
+	}
+	details, _ := fields["reasoning_details"].([]any)
+	var text strings.Builder
+	for _, detail := range details {
+		if fields, ok := detail.(map[string]any); ok {
+			text.WriteString(plainText(fields["text"]))
+			text.WriteString(plainText(fields["summary"]))
+		}
+	}
+	return text.String()
 }
 
 // response makes the complete answer.

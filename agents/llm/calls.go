@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"handoff/agents"
 )
@@ -37,7 +38,9 @@ func (l *callList) merge(pieces []any) error {
 			return err
 		}
 		delete(fields, "index")
-		mergeFields(entry, fields)
+		if !repeats(entry, fields) {
+			mergeFields(entry, fields)
+		}
 	}
 	return nil
 }
@@ -85,6 +88,14 @@ func begins(entry, piece map[string]any, numbered bool) bool {
 	}
 	_, known := functionOf(entry)
 	return name != "" && arguments != "" && json.Valid([]byte(known))
+}
+
+// repeats says that a piece only says again, word for word, the whole call
+// that it belongs to, as some gateways do at the end of a stream.
+func repeats(entry, piece map[string]any) bool {
+	name, arguments := functionOf(piece)
+	knownName, known := functionOf(entry)
+	return name != "" && name == knownName && arguments == known && strings.HasPrefix(arguments, "{") && json.Valid([]byte(arguments))
 }
 
 func functionOf(call map[string]any) (name, arguments string) {

@@ -110,6 +110,27 @@ func (e *endpoint) addressAdvice() string {
 	return " and the address in " + e.provider.URLVariable
 }
 
+// advice says what to do about a verdict in the words of this provider.
+func (e *endpoint) advice(v verdict, f fault) string {
+	switch {
+	case v == verdictAuth:
+		return e.keyAdvice()
+	case e.provider.Routing && strings.Contains(strings.ToLower(f.Message), "data policy"):
+		return "no upstream of this model promises to keep no prompts; take another MODEL, or allow it with ALLOW_DATA_COLLECTION"
+	case v == verdictGone || v == verdictAway:
+		return v.hint + e.addressAdvice()
+	}
+	return v.hint
+}
+
+// page is the error of an answer that is a web page.
+func (e *endpoint) page(header http.Header) *agents.Error {
+	failure := e.failure(agents.KindRejected, nil,
+		e.provider.Name+" answered with a web page in place of a model's answer; check the network"+e.addressAdvice()+".")
+	failure.RequestID = requestID(header)
+	return failure
+}
+
 // keyAdvice names the variable that the refused key was read from.
 func (e *endpoint) keyAdvice() string {
 	switch {
@@ -233,6 +254,8 @@ var (
 	verdictRate = verdict{agents.KindRateLimited, true, "try again later"}
 	verdictSafe = verdict{agents.KindRefused, false, "the provider refused the prompt"}
 	verdictDown = verdict{agents.KindUnavailable, true, "try again later"}
+	verdictGone = verdict{agents.KindRejected, false, "there is no such model or address; check the name in MODEL"}
+	verdictAway = verdict{agents.KindRejected, false, "it sends the call elsewhere, where neither prompt nor key may go; check the address"}
 	verdictBad  = verdict{agents.KindRejected, false, "the request is not acceptable to this model"}
 )
 
@@ -246,6 +269,7 @@ var codes = map[string]verdict{
 	"invalid_api_key":          verdictAuth,
 	"content_filter":           verdictSafe,
 	"content_policy_violation": verdictSafe,
+	"model_not_found":          verdictGone,
 	"server_error":             verdictDown,
 	"overloaded_error":         verdictDown,
 	"UNAUTHENTICATED":          verdictAuth,
@@ -259,7 +283,7 @@ var codes = map[string]verdict{
 	"1112":                     verdictAuth,
 	"1113":                     verdictPaid,
 	"1210":                     verdictBad,
-	"1211":                     verdictBad,
+	"1211":                     verdictGone,
 	"1214":                     verdictBad,
 	"1261":                     verdictLong,
 	"1301":                     verdictSafe,
@@ -300,7 +324,11 @@ func judge(status int, f fault) verdict {
 		return verdictRate
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
 		return verdictDown
-	case status >= 300:
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+		return verdictGone
+	case status >= 300 && status < 400:
+		return verdictAway
+	case status >= 400:
 		message := strings.ToLower(f.Message)
 		for _, phrase := range tooLong {
 			if strings.Contains(message, phrase) {
@@ -319,9 +347,7 @@ func judge(status int, f fault) verdict {
 func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.Error {
 	f := readFault(body)
 	v := judge(status, f)
-	if v == verdictAuth {
-		v.hint = e.keyAdvice()
-	}
+	v.hint = e.advice(v, f)
 	f.HTTPStatusCode = status
 	f.Message = e.clean(f.Message)
 	if code, ok := f.Code.(string); ok {

@@ -81,7 +81,7 @@ func (c *Client) unfinished(response agents.Response) error {
 func answers(ctx context.Context, response agents.Response, request agents.Request, tools []agents.Tool) []*agents.Message {
 	messages := []*agents.Message{{
 		Role: agents.RoleAssistant, Content: response.Text, ToolCalls: response.ToolCalls,
-		Raw: response.Raw, Provider: response.Provider,
+		Raw: response.Raw, Provider: response.Provider, Model: response.Asked,
 	}}
 	for _, call := range response.ToolCalls {
 		messages = append(messages, &agents.Message{

@@ -166,6 +166,7 @@ func (c *Client) Respond(ctx context.Context, request agents.Request) (agents.Re
 	if err != nil {
 		return agents.Response{}, err
 	}
+	response.Asked = info.ID
 	c.record(request, body, response, time.Since(start))
 	return response, nil
 }

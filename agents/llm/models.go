@@ -22,18 +22,31 @@ type ModelInfo struct {
 	ID string `yaml:"id"`
 	// Context is the size of the context window in tokens.
 	Context int64 `yaml:"context"`
-	// Input, Cached and Output are prices in US dollars per million tokens,
-	// which is the same as millionths of a dollar per token. They mean nothing
-	// unless Priced.
-	Input  float64  `yaml:"input"`
-	Cached *float64 `yaml:"cached"`
-	Output float64  `yaml:"output"`
+	// Prices mean nothing unless Priced.
+	Prices `yaml:",inline"`
+	// Long are the prices of a call with a long prompt, nil where they are the
+	// same.
+	Long *LongPrices `yaml:"long"`
 	// Priced says that the prices are known.
 	Priced bool `yaml:"-"`
 	// Known says that the model is in the table.
 	Known bool `yaml:"-"`
 
 	Capabilities `yaml:",inline"`
+}
+
+// Prices are in US dollars per million tokens, which is the same as millionths
+// of a dollar per token. A nil Cached means the price of Input.
+type Prices struct {
+	Input  float64  `yaml:"input"`
+	Cached *float64 `yaml:"cached"`
+	Output float64  `yaml:"output"`
+}
+
+// LongPrices are those of a call whose prompt has more than Above tokens.
+type LongPrices struct {
+	Above  int64 `yaml:"above"`
+	Prices `yaml:",inline"`
 }
 
 // Capabilities say what a model takes.
@@ -108,7 +121,7 @@ func (t modelTable) lookup(p provider, id string) ModelInfo {
 		info.Capabilities = t.Families[entry.Family]
 		info.Priced = p.Priced && (len(entry.Providers) == 0 || slices.Contains(entry.Providers, p.Name))
 		if free {
-			info.Input, info.Cached, info.Output = 0, nil, 0
+			info.Prices, info.Long = Prices{}, nil
 		}
 		return info
 	}

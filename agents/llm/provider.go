@@ -39,6 +39,9 @@ type provider struct {
 	// StrictSchema says that the provider holds a strict JSON schema if the
 	// model can.
 	StrictSchema bool
+	// PlainSchemas says that the schemas of tools must keep to the part of JSON
+	// schema that Google reads.
+	PlainSchemas bool
 	// OnlyAutoToolChoice says that a tool cannot be forced.
 	OnlyAutoToolChoice bool
 	// ThinkingSwitch says that reasoning is switched on or off, not graded.
@@ -67,7 +70,7 @@ var providers = []provider{
 		Name: ProviderZAI, BaseURL: "https://api.z.ai/api/paas/v4", KeyVariable: "ZAI_API_KEY",
 		OnlyAutoToolChoice: true, ThinkingSwitch: true, Priced: true,
 	},
-	{Name: ProviderVertex, StrictSchema: true, Priced: true},
+	{Name: ProviderVertex, StrictSchema: true, PlainSchemas: true, Priced: true},
 	{Name: ProviderCompatible, KeyVariable: "OPENAI_API_KEY", KeyOptional: true, URLVariable: "OPENAI_BASE_URL"},
 	{Name: ProviderTape, URLVariable: "TAPE_URL", StrictSchema: true, ReportsCost: true, Priced: true, Tape: true},
 }
@@ -120,11 +123,14 @@ type endpoint struct {
 	credential   credential
 	client       *http.Client
 	config       Config
-	// forms name the two encodings of messages: with system notes in the middle
-	// of a history, and without.
-	forms [2]string
-	tools toolCache
+	forms        forms
+	tools        toolCache
 }
+
+// forms name the encodings of messages at an endpoint, each made once: as it
+// is, a system note as a user's words, an answer without what only the model
+// that gave it can read.
+type forms struct{ plain, userNote, foreign string }
 
 // connect makes an endpoint from settings; it sends nothing.
 func connect(config Config, name, baseURL string) (*endpoint, error) {
@@ -153,7 +159,8 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 		credential:   credential,
 		client:       newHTTPClient(known, base, credential, config),
 		config:       config,
-		forms:        [2]string{known.Name, known.Name + "/user-notes"},
+		forms:        forms{plain: known.Name, userNote: known.Name + "/user-note", foreign: known.Name + "/foreign"},
+		tools:        toolCache{plain: known.PlainSchemas},
 	}, nil
 }
 

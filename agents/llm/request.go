@@ -193,9 +193,12 @@ func encodeMessages(list [][]byte, e *endpoint, info ModelInfo, request agents.R
 	opening := true
 	for _, message := range request.Messages {
 		opening = opening && message.Role == agents.RoleSystem
-		form, encode := e.forms[0], e.encodeMessage
-		if message.Role == agents.RoleSystem && !opening && !info.SystemNotes {
-			form, encode = e.forms[1], e.encodeNoteAsUser
+		form, encode := e.forms.plain, e.encodeMessage
+		switch {
+		case message.Role == agents.RoleSystem && !opening && !info.SystemNotes:
+			form, encode = e.forms.userNote, encodeNoteAsUser
+		case message.Model != "" && message.Model != info.ID:
+			form, encode = e.forms.foreign, encodeForeign
 		}
 		encoded := message.EncodedAs(form, encode)
 		messages = append(messages, encoded)
@@ -232,9 +235,12 @@ func (e *endpoint) encodeMessage(m *agents.Message) []byte {
 }
 
 // encodeNoteAsUser is for models that take system messages only at the front.
-func (e *endpoint) encodeNoteAsUser(m *agents.Message) []byte {
-	return encodeFields(m, agents.RoleUser)
-}
+func encodeNoteAsUser(m *agents.Message) []byte { return encodeFields(m, agents.RoleUser) }
+
+// encodeForeign is for answers of another model. Thoughts are signed for the
+// model that had them, and others refuse the whole history for a signature
+// that is not theirs.
+func encodeForeign(m *agents.Message) []byte { return encodeFields(m, m.Role) }
 
 func encodeFields(m *agents.Message, role agents.Role) []byte {
 	wire := wireMessage{Role: role, Content: &m.Content, ToolCallID: m.ToolCallID}

@@ -19,6 +19,8 @@ const keptTools = 32
 // A toolCache keeps lists of tools as they are on the wire. They are a large
 // part of a request and the same in every call of an agent.
 type toolCache struct {
+	// plain says that schemas are made plain first.
+	plain bool
 	mu    sync.Mutex
 	lists []toolList
 }
@@ -36,7 +38,7 @@ func (c *toolCache) encode(tools []agents.ToolSpec) (json.RawMessage, error) {
 			return known.encoded, nil
 		}
 	}
-	encoded, err := encodeToolList(tools)
+	encoded, err := encodeToolList(tools, c.plain)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func sameTool(a, b agents.ToolSpec) bool {
 	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
 }
 
-func encodeToolList(tools []agents.ToolSpec) (json.RawMessage, error) {
+func encodeToolList(tools []agents.ToolSpec, plain bool) (json.RawMessage, error) {
 	list := make([]openai.Tool, 0, len(tools))
 	for _, tool := range tools {
 		schema := tool.Schema
@@ -65,10 +67,11 @@ func encodeToolList(tools []agents.ToolSpec) (json.RawMessage, error) {
 		if !json.Valid(schema) {
 			return nil, fmt.Errorf("the schema of the tool %s is not JSON", tool.Name)
 		}
-		list = append(list, openai.Tool{
-			Type:     openai.ToolTypeFunction,
-			Function: &openai.FunctionDefinition{Name: tool.Name, Description: tool.Description, Parameters: schema},
-		})
+		function := &openai.FunctionDefinition{Name: tool.Name, Description: tool.Description, Parameters: schema}
+		if plain {
+			function.Parameters = plainParameters(schema)
+		}
+		list = append(list, openai.Tool{Type: openai.ToolTypeFunction, Function: function})
 	}
 	return marshal(list)
 }

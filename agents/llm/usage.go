@@ -12,10 +12,17 @@ import (
 // A wireUsage is what a provider reports. The numbers are read as floats,
 // because some providers write them so.
 type wireUsage struct {
-	Prompt        float64  `json:"prompt_tokens"`
-	Completion    float64  `json:"completion_tokens"`
-	Total         float64  `json:"total_tokens"`
-	Cost          *float64 `json:"cost"`
+	Prompt     float64  `json:"prompt_tokens"`
+	Completion float64  `json:"completion_tokens"`
+	Total      float64  `json:"total_tokens"`
+	Cost       *float64 `json:"cost"`
+	// BYOK says that openrouter used a key of the account's owner: Cost is its
+	// own fee, the upstream bills the rest (openrouter.ai/docs, usage
+	// accounting).
+	BYOK        bool `json:"is_byok"`
+	CostDetails *struct {
+		Upstream float64 `json:"upstream_inference_cost"`
+	} `json:"cost_details"`
 	PromptDetails *struct {
 		Cached float64 `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
@@ -49,17 +56,31 @@ func (a *assembly) reported(call call) agents.Usage {
 	}
 	entry.Input, entry.Output = count(a.usage.Prompt), count(a.usage.Completion)
 	entry.Total = max(count(a.usage.Total), entry.Input+entry.Output)
+	// Google counts what a model thinks in the total only, and bills it as
+	// output.
+	hidden := entry.Total - entry.Input - entry.Output
+	entry.Output += hidden
 	if a.usage.PromptDetails != nil {
 		entry.Cached = min(count(a.usage.PromptDetails.Cached), entry.Input)
 	}
 	if a.usage.CompletionDetails != nil {
 		entry.Reasoning = count(a.usage.CompletionDetails.Reasoning)
 	}
+	entry.Reasoning = max(entry.Reasoning, hidden)
 	entry.CostMicros, entry.CostUnknown = call.info.cost(entry)
 	if cost := a.usage.Cost; call.endpoint.provider.ReportsCost && cost != nil && *cost >= 0 {
-		entry.CostMicros, entry.CostUnknown = count(*cost*1e6), false
+		entry.CostMicros, entry.CostUnknown = count((*cost+a.usage.upstream())*1e6), false
 	}
 	return agents.Usage{Entries: []agents.UsageEntry{entry}}
+}
+
+// upstream returns what another account is billed for the call, in US dollars.
+// Without a key of its owner the same field only explains Cost.
+func (u *wireUsage) upstream() float64 {
+	if !u.BYOK || u.CostDetails == nil {
+		return 0
+	}
+	return max(u.CostDetails.Upstream, 0)
 }
 
 // count makes a number of tokens of whatever a provider wrote.
@@ -75,11 +96,15 @@ func (m ModelInfo) cost(entry agents.UsageEntry) (micros int64, unknown bool) {
 	if !m.Priced {
 		return 0, entry.Total > 0
 	}
-	cached := m.Input
-	if m.Cached != nil {
-		cached = *m.Cached
+	prices := m.Prices
+	if m.Long != nil && entry.Input > m.Long.Above {
+		prices = m.Long.Prices
 	}
-	price := float64(entry.Input-entry.Cached)*m.Input + float64(entry.Cached)*cached + float64(entry.Output)*m.Output
+	cached := prices.Input
+	if prices.Cached != nil {
+		cached = *prices.Cached
+	}
+	price := float64(entry.Input-entry.Cached)*prices.Input + float64(entry.Cached)*cached + float64(entry.Output)*prices.Output
 	return int64(math.Ceil(price)), false
 }
 

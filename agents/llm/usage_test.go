@@ -187,3 +187,44 @@ func TestBackoff(t *testing.T) {
 		}
 	})
 }
+
+// usageReported asks once and returns what the call cost.
+func usageReported(t *testing.T, provider, model, usage string) agents.Usage {
+	t.Helper()
+	chunks := data(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}`, `{"choices":[],"usage":`+usage+`}`)
+	request := question("Hi")
+	request.Model.ID = model
+	response, err := newClient(t, provider, newServer(t, streams(chunks...))).Respond(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.Usage
+}
+
+// TestThoughtsArePaidFor: Google counts them in the total alone.
+func TestThoughtsArePaidFor(t *testing.T) {
+	usage := usageReported(t, ProviderVertex, "google/gemini-2.5-flash", `{"prompt_tokens":20,"completion_tokens":198,"total_tokens":623}`)
+	if usage.Output != 603 || usage.Reasoning != 405 || usage.Total != 623 || usage.CostMicros != 6+1508 {
+		t.Errorf("%+v", usage)
+	}
+}
+
+// TestOwnKeysArePaidFor: with a key of the account's owner openrouter reports
+// its fee and, apart from it, what the upstream bills.
+func TestOwnKeysArePaidFor(t *testing.T) {
+	const usage = `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"cost":0.0005,"cost_details":{"upstream_inference_cost":0.01},"is_byok":`
+	if got := usageReported(t, ProviderOpenRouter, "openai/gpt-4o", usage+`true}`); got.CostMicros != 10500 {
+		t.Errorf("own key: %+v", got)
+	}
+	if got := usageReported(t, ProviderOpenRouter, "openai/gpt-4o", usage+`false}`); got.CostMicros != 500 {
+		t.Errorf("openrouter's key: %+v", got)
+	}
+}
+
+func TestLongPromptsCostMore(t *testing.T) {
+	short := usageReported(t, ProviderVertex, "google/gemini-2.5-pro", `{"prompt_tokens":200000,"completion_tokens":10,"total_tokens":200010}`)
+	long := usageReported(t, ProviderVertex, "google/gemini-2.5-pro", `{"prompt_tokens":200001,"completion_tokens":10,"total_tokens":200011}`)
+	if short.CostMicros != 250000+100 || long.CostMicros != 500003+150 {
+		t.Errorf("%d, %d millionths of a dollar", short.CostMicros, long.CostMicros)
+	}
+}

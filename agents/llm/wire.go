@@ -35,6 +35,7 @@ var (
 	errCut       = errors.New("the stream ended before the answer was complete")
 	errNoChoices = errors.New("the answer has no choices")
 	errFinish    = errors.New("the provider ended the answer with an error")
+	errWindow    = errors.New("the answer does not fit the rest of the context window")
 )
 
 // A clock ends an attempt when it is not set again in time.
@@ -83,6 +84,9 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxFault))
 		return agents.Response{}, false, e.refused(answer.StatusCode, answer.Header, body)
 	}
+	if isPage(answer.Header) {
+		return agents.Response{}, false, e.page(answer.Header)
+	}
 	pause.set(timeouts.Idle, errIdle)
 	reading := reading{ctx: ctx, call: call, pause: &pause, idle: timeouts.Idle}
 	if isJSON(answer.Header) {
@@ -124,6 +128,13 @@ func newRequest(ctx context.Context, call call) (*http.Request, error) {
 func isJSON(header http.Header) bool {
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
+}
+
+// isPage says that the answer is for people: of a proxy, a login or a server
+// whose API is at another path.
+func isPage(header http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
 // A reading is the answer of one attempt as it is read.
@@ -217,8 +228,10 @@ func (r *reading) response() (agents.Response, error) {
 	switch {
 	case !r.choices:
 		return agents.Response{}, errNoChoices
-	case r.finish == "error":
+	case r.finish == finishError:
 		return agents.Response{}, errFinish
+	case r.finish == finishWindow:
+		return agents.Response{}, errWindow
 	}
 	response, err := r.assembly.response()
 	if err != nil {
@@ -248,6 +261,9 @@ func (e *endpoint) unread(ctx context.Context, header http.Header, err error) er
 		err = cause
 	}
 	kind := agents.KindTransport
+	if errors.Is(err, errWindow) {
+		kind = agents.KindContextTooLong
+	}
 	for _, malformed := range []error{errNoJSON, errNoChoices, errTooManyCalls, errLineTooLong, errBodyTooLong} {
 		if errors.Is(err, malformed) {
 			kind = agents.KindMalformed
@@ -257,7 +273,7 @@ func (e *endpoint) unread(ctx context.Context, header http.Header, err error) er
 	failure := e.failure(kind, errors.New(text), fmt.Sprintf("The answer of %s cannot be used: %s.", e.provider.Name, text))
 	failure.Status = http.StatusOK
 	failure.RequestID = requestID(header)
-	failure.Retryable = true
+	failure.Retryable = kind != agents.KindContextTooLong
 	return failure
 }
 

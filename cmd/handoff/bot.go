@@ -37,6 +37,7 @@ type bot struct {
 	store     *store.Store
 	app       *github.App
 	cache     *git.Cache
+	pool      *git.Pool
 	driver    sandbox.Driver
 	scanner   *secrets.Scanner
 	model     *modelClient
@@ -126,6 +127,9 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	if b.cache, err = git.NewCache(git.Options{Dir: filepath.Join(b.settings.DataDir, "cache"), Logger: b.log}); err != nil {
 		return err
 	}
+	if b.pool, err = b.newPool(); err != nil {
+		return err
+	}
 	if b.links, err = pages.NewLinks(b.store, b.settings.PublicURL); err != nil {
 		return err
 	}
@@ -208,7 +212,7 @@ func (b *bot) patchLink(ctx context.Context, id, name string) (session.Link, err
 
 func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session.Conductor {
 	tools := findToolchain()
-	return session.New(session.Options{
+	options := session.Options{
 		Store: b.store, Cache: b.cache, Sandbox: b.driver, Model: model, Scanner: scanner,
 		Operator: b.settings.operator(), Workflows: b.settings.Workflows,
 		Caps:    store.Caps{Global: b.settings.Sessions, PerInstallation: b.settings.PerOwner},
@@ -220,7 +224,20 @@ func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session
 		Pusher: func(installation, repository int64) session.Tokens {
 			return b.app.Installation(installation).Writer(repository)
 		},
-	})
+	}
+	if b.pool != nil {
+		options.Pool = b.pool
+	}
+	return session.New(options)
+}
+
+// newPool returns a pool of trees on the file system of the workspaces, nil when
+// the settings want none.
+func (b *bot) newPool() (*git.Pool, error) {
+	if b.settings.ReadyTrees == 0 {
+		return nil, nil
+	}
+	return b.cache.NewPool(git.PoolOptions{Dir: filepath.Join(b.settings.DataDir, "pool"), Repositories: b.settings.ReadyTrees})
 }
 
 // newDriver returns the sandbox driver and says in the log what it can do.
@@ -374,6 +391,9 @@ func (b *bot) close() {
 		if err := b.model.close(); err != nil {
 			b.log.Warn("the tape could not be closed", "error", err)
 		}
+	}
+	if b.pool != nil {
+		_ = b.pool.Close()
 	}
 	if b.cache != nil {
 		_ = b.cache.Close()

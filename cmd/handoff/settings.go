@@ -99,6 +99,7 @@ type serverSettings struct {
 	PublicURL     string        `name:"public-url" env:"PUBLIC_URL" help:"Address under which people reach this server." placeholder:"URL"`
 	DataDir       string        `name:"data-dir" env:"DATA_DIR" default:"data" help:"Directory for caches and workspaces."`
 	SetupDir      string        `name:"setup-dir" env:"SETUP_DIR" help:"Directory for the caches of repositories' setups; empty for a folder of the data directory." placeholder:"DIR"`
+	ReadyTrees    int           `name:"ready-trees" env:"READY_TREES" default:"4" help:"For how many repositories, those last used, a tree is kept ready for the next session; 0 for none."`
 	Sandbox       string        `name:"sandbox" env:"SANDBOX" default:"local" enum:"local,none" help:"Sandbox driver: local, or none on a fake GitHub."`
 	Record        string        `name:"record" env:"RECORD" help:"Write what the model says to this tape, without secrets; an existing file is replaced." placeholder:"FILE"`
 	Sessions      int           `name:"max-sessions" env:"MAX_SESSIONS" default:"8" help:"Sessions that work at the same time, on all nodes."`
@@ -138,6 +139,9 @@ func (s serveCommand) check() error {
 	}
 	if s.Sessions <= 0 || s.PerOwner <= 0 {
 		fault("MAX_SESSIONS is %d and MAX_SESSIONS_PER_INSTALLATION is %d: with less than 1 no session would ever begin", s.Sessions, s.PerOwner)
+	}
+	if s.ReadyTrees < 0 {
+		fault("READY_TREES is %d: give 0 or more", s.ReadyTrees)
 	}
 	if s.ShutdownGrace < 0 {
 		fault("SHUTDOWN_GRACE is %s: give 0s or more", s.ShutdownGrace)

@@ -116,7 +116,7 @@ func (s *stage) settings(spec stageSpec, app fakegithub.App) serveCommand {
 		},
 		approvalSettings: approvalSettings{Role: "write", Expires: time.Hour},
 		serverSettings: serverSettings{
-			DataDir: filepath.Join(spec.dir, "data"), SetupDir: spec.setupDir, Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
+			DataDir: filepath.Join(spec.dir, "data"), SetupDir: spec.setupDir, ReadyTrees: 2, Sandbox: spec.sandbox, Sessions: 4, PerOwner: 4, ShutdownGrace: 5 * time.Second,
 		},
 	}
 	settings.PublicURL = "http://" + s.listener.Addr().String()

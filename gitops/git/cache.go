@@ -83,25 +83,42 @@ func (c *Cache) Close() error {
 
 var hostName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
 
-// path returns the repository's directory, made of numbers and a checked host.
-func (c *Cache) path(remote Remote) (string, error) {
-	host := strings.ToLower(remote.Host)
+// place returns <host>/<installation>/<repository>, made of numbers and a checked
+// host: what is kept of a repository is kept below it.
+func (r Remote) place() (string, error) {
+	host := strings.ToLower(r.Host)
 	if !hostName.MatchString(host) || strings.Contains(host, "..") {
-		return "", failf(CodeInvalid, nil, "%q is not a host name", clip(remote.Host, 80))
+		return "", failf(CodeInvalid, nil, "%q is not a host name", clip(r.Host, 80))
 	}
-	if remote.RepositoryID <= 0 || remote.InstallationID < 0 {
+	if r.RepositoryID <= 0 || r.InstallationID < 0 {
 		return "", failf(CodeInvalid, nil, "the repository has no id")
 	}
-	return filepath.Join(c.dir, strings.ReplaceAll(host, ":", "_"),
-		strconv.FormatInt(remote.InstallationID, 10), strconv.FormatInt(remote.RepositoryID, 10)+".git"), nil
+	return filepath.Join(strings.ReplaceAll(host, ":", "_"),
+		strconv.FormatInt(r.InstallationID, 10), strconv.FormatInt(r.RepositoryID, 10)), nil
 }
+
+// path returns the directory of the cached repository.
+func (c *Cache) path(remote Remote) (string, error) {
+	place, err := remote.place()
+	if err != nil {
+		return "", err
+	}
+	return c.at(place), nil
+}
+
+func (c *Cache) at(place string) string { return filepath.Join(c.dir, place+".git") }
 
 // Repository returns the cached repository, to read what was fetched so far.
 func (c *Cache) Repository(remote Remote) (*Repository, error) {
-	dir, err := c.path(remote)
+	place, err := remote.place()
 	if err != nil {
 		return nil, err
 	}
+	return c.repository(place), nil
+}
+
+func (c *Cache) repository(place string) *Repository {
+	dir := c.at(place)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	repo, ok := c.repos[dir]
@@ -113,7 +130,7 @@ func (c *Cache) Repository(remote Remote) (*Repository, error) {
 		}
 		c.repos[dir] = repo
 	}
-	return repo, nil
+	return repo
 }
 
 // Fetch brings a branch up to date and returns its commit. The name is a branch

@@ -26,7 +26,7 @@
 // moves one ref below refs/heads/copilot/ by compare-and-swap, so somebody
 // else's commit is never overwritten; the server's own words come back.
 //
-// Around that line: a [Pool] keeps pristine trees ready and hands them out by
+// Around that line: a [Pool] keeps pristine trees ready, also across restarts, and hands them out by
 // rename; [Workspace.PutGit] makes up a .git for builds that ask for one;
 // [Repository.Log] and [Repository.Blame] read history on the host; and
 // [Local.CreateBranch] puts a sealed commit into a person's own repository.

@@ -3,56 +3,65 @@ package git
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
 
 // PoolOptions configure a [Pool]. A zero number takes the default.
 type PoolOptions struct {
-	// Dir is where the pool keeps its trees. It belongs to one pool of one
-	// process, is cleared by [Cache.NewPool], and must be on the file system of
-	// the workspaces that are taken, since they are handed out by rename.
+	// Dir is where the pool keeps its trees; it is made when missing. It must be
+	// on the file system of the workspaces that are taken, since trees are
+	// handed out by rename. Of several processes that name it, the first has the
+	// pool, and for the others every Take is a checkout until that one has ended.
 	Dir string
 	// PerRepository is how many trees are kept ready for one repository.
 	// Default 1.
 	PerRepository int
 	// Repositories is for how many repositories, those last used. Default 4.
 	Repositories int
+	// Bytes is the most that the files of all trees together may have; the
+	// repositories used longest ago lose theirs first. The disk holds the one
+	// tree that is being made besides. Default 8 GiB.
+	Bytes int64
 }
 
 // A Pool keeps pristine workspaces ready, because creating files is what a
 // checkout of a large repository spends its time on. A tree is made ahead of
-// time, advanced when the branch moves, handed out by rename, and never taken
-// back: what a sandbox has seen is not pristine. It is safe for concurrent use.
+// time, advanced by the difference of two trees when the branch moves, handed
+// out by one rename, and never taken back: what a sandbox has seen is not
+// pristine. Trees are kept by host, installation and repository id, as the
+// cache's repositories are, so no installation ever gets another one's.
+//
+// A pool outlives its process. Each tree is in one of three states that a
+// kill -9 cannot mix up: unfinished (no workspace.json; removed by the next
+// process), ready (adopted by it), or gone by rename, whole, to a session or to
+// the folder of what is to be removed. After a restart of the machine nothing is
+// adopted, for files that were never synced may have lost their content.
+//
+// It is safe for concurrent use.
 type Pool struct {
 	cache   *Cache
 	options PoolOptions
 
-	mu    sync.Mutex
-	count int
-	repos []*pooled // most recently used last
+	mu sync.Mutex
+	// lock is held as long as the directory is this process's; nil before.
+	lock    *os.File
+	closed  bool
+	shelves []*shelf // most recently used last
 }
 
-// pooled is what is ready for one repository. Its lock is held while trees are
-// made or advanced, so that this happens once at a time.
-type pooled struct {
-	dir string
-	mu  sync.Mutex
-
-	readyMu sync.Mutex
-	ready   []*Workspace
-}
-
-// NewPool returns an empty pool.
+// NewPool returns a pool. It takes over what an earlier process left in the
+// directory when it is first used.
 func (c *Cache) NewPool(options PoolOptions) (*Pool, error) {
 	setDefault(&options.PerRepository, 1)
 	setDefault(&options.Repositories, 4)
-	if err := removeAll(options.Dir); err != nil {
-		return nil, ioError(err, "the pool's directory cannot be cleared")
+	setDefault(&options.Bytes, 8<<30)
+	if options.Dir == "" {
+		return nil, failf(CodeInvalid, nil, "the pool needs a directory")
 	}
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, ioError(err, "the pool's directory cannot be made")
@@ -60,55 +69,23 @@ func (c *Cache) NewPool(options PoolOptions) (*Pool, error) {
 	return &Pool{cache: c, options: options}, nil
 }
 
-// of returns a repository's place, as the most recently used one, and removes
-// the trees of the one that has to go for it.
-func (p *Pool) of(remote Remote) (*pooled, error) {
-	dir, err := p.cache.path(remote)
-	if err != nil {
-		return nil, err
-	}
+// Close leaves the trees to the next process. Take goes on, by checkout.
+func (p *Pool) Close() error {
 	p.mu.Lock()
-	place := &pooled{dir: dir}
-	if i := slices.IndexFunc(p.repos, func(one *pooled) bool { return one.dir == dir }); i >= 0 {
-		place = p.repos[i]
-		p.repos = slices.Delete(p.repos, i, i+1)
-	}
-	p.repos = append(p.repos, place)
-	surplus := max(0, len(p.repos)-p.options.Repositories)
-	gone := slices.Clone(p.repos[:surplus])
-	p.repos = slices.Delete(p.repos, 0, surplus)
-	p.mu.Unlock()
-	for _, one := range gone {
-		for w := one.pop(); w != nil; w = one.pop() {
-			err = errors.Join(err, w.Remove())
-		}
-	}
-	return place, err
-}
-
-func (o *pooled) pop() *Workspace {
-	o.readyMu.Lock()
-	defer o.readyMu.Unlock()
-	if len(o.ready) == 0 {
+	defer p.mu.Unlock()
+	p.closed, p.shelves = true, nil
+	if p.lock == nil {
 		return nil
 	}
-	last := len(o.ready) - 1
-	w := o.ready[last]
-	o.ready = o.ready[:last]
-	return w
-}
-
-func (o *pooled) push(w *Workspace) {
-	o.readyMu.Lock()
-	defer o.readyMu.Unlock()
-	o.ready = append(o.ready, w)
+	defer func() { p.lock = nil }()
+	return p.lock.Close()
 }
 
 // Prepare makes trees of a commit ready, or advances those that are ready for
-// another one; the commit must have been fetched. It is called after a session
-// has taken one, and when the branch moves.
+// another one; the commit must have been fetched. It is called in the background
+// after a session has taken one, and when the branch has moved.
 func (p *Pool) Prepare(ctx context.Context, remote Remote, commit string) error {
-	place, err := p.of(remote)
+	place, err := remote.place()
 	if err != nil {
 		return err
 	}
@@ -116,141 +93,152 @@ func (p *Pool) Prepare(ctx context.Context, remote Remote, commit string) error 
 	if err != nil {
 		return err
 	}
-	place.mu.Lock()
-	defer place.mu.Unlock()
-	for range p.options.PerRepository {
-		w := place.pop()
-		if w, err = p.makeReady(ctx, repo, w, commit); err != nil {
+	defer p.clear(ctx)
+	shelf := p.shelf(place, true)
+	if shelf == nil || shelf.tooLarge {
+		return nil
+	}
+	shelf.making.Lock()
+	defer shelf.making.Unlock()
+	var made []*Workspace
+	defer func() { p.put(ctx, shelf, made) }()
+	for len(made) < p.options.PerRepository {
+		w, err := p.makeReady(ctx, repo, shelf, commit)
+		if err != nil {
 			return err
 		}
-		defer place.push(w)
+		made = append(made, w)
 	}
 	return nil
 }
 
-// makeReady returns a workspace of the commit: the given one, advanced, or a new
-// one.
-func (p *Pool) makeReady(ctx context.Context, repo *Repository, w *Workspace, commit string) (*Workspace, error) {
-	if w != nil {
+// makeReady returns a workspace of the commit: one from the shelf, advanced, or
+// a new one.
+func (p *Pool) makeReady(ctx context.Context, repo *Repository, from *shelf, commit string) (*Workspace, error) {
+	if w := p.pop(from); w != nil {
 		err := w.advance(ctx, commit)
 		if err == nil {
 			return w, nil
 		}
 		p.cache.log.WarnContext(ctx, "a pooled tree could not be advanced and is made anew", "commit", commit, "error", err)
-		if err := errors.Join(ctx.Err(), w.Remove()); err != nil {
-			return nil, err
+		p.discard(w.dir)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 	}
-	p.mu.Lock()
-	p.count++
-	dir := filepath.Join(p.options.Dir, strconv.Itoa(p.count))
-	p.mu.Unlock()
-	return repo.Checkout(ctx, commit, dir)
+	if err := os.MkdirAll(from.dir, 0o700); err != nil {
+		return nil, ioError(err, "a pooled tree cannot be made")
+	}
+	dir, err := os.MkdirTemp(from.dir, "")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // as a checkout makes it
+	}
+	if err != nil {
+		return nil, ioError(err, "a pooled tree cannot be made")
+	}
+	w, err := repo.Checkout(ctx, commit, dir)
+	if err != nil {
+		p.discard(dir)
+	}
+	return w, err
 }
 
 // Take returns a workspace of a commit in dir, as [Repository.Checkout] does: a
-// ready one if there is one, renamed, or else a new checkout.
+// ready one if there is one, advanced if need be and renamed, or else a new
+// checkout.
 func (p *Pool) Take(ctx context.Context, remote Remote, commit, dir string) (*Workspace, error) {
+	place, err := remote.place()
+	if err != nil {
+		return nil, err
+	}
 	repo, err := p.cache.Repository(remote)
 	if err != nil {
 		return nil, err
 	}
-	place, err := p.of(remote)
-	if err != nil {
-		return nil, err
-	}
-	w := place.pop()
-	if w == nil {
-		return repo.Checkout(ctx, commit, dir)
-	}
-	err = w.advance(ctx, commit)
-	if err == nil {
-		if err = w.move(dir); err == nil {
-			return w, nil
+	for shelf := p.shelf(place, false); shelf != nil; {
+		w := p.pop(shelf)
+		if w == nil {
+			break
 		}
-		if CodeOf(err) == CodeInvalid {
-			place.push(w)
-			return nil, err
+		if err := w.advance(ctx, commit); err != nil {
+			p.cache.log.WarnContext(ctx, "a pooled tree could not be advanced", "commit", commit, "error", err)
+			p.discard(w.dir)
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			continue
 		}
-	}
-	p.cache.log.WarnContext(ctx, "a pooled tree could not be handed out", "commit", commit, "error", err)
-	if err := errors.Join(ctx.Err(), w.Remove()); err != nil {
-		return nil, ioError(err, "a pooled workspace cannot be removed")
+		if err := w.move(dir); err != nil {
+			p.cache.log.WarnContext(ctx, "a pooled tree could not be handed out", "error", err)
+			p.put(ctx, shelf, []*Workspace{w})
+			break
+		}
+		return w, nil
 	}
 	return repo.Checkout(ctx, commit, dir)
 }
 
-// move renames the workspace's two halves into dir; meta goes last, since it
-// makes dir a workspace. Renaming a directory changes no file in it, so the
-// manifest stays true.
+// move renames the whole workspace to dir, which may hold an unfinished checkout
+// and nothing else. Renaming a directory changes no file in it, so the manifest
+// stays true; and being one rename it has happened or has not.
 func (w *Workspace) move(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := clearUnfinished(dir); err != nil {
 		return err
 	}
-	for _, half := range []string{"tree", "meta"} {
-		to := filepath.Join(dir, half)
-		if err := os.Remove(to); err != nil {
-			return ioError(err, "the workspace cannot be moved")
-		}
-		if err := os.Rename(filepath.Join(w.dir, half), to); err != nil {
+	for _, name := range []string{filepath.Join(dir, "tree"), filepath.Join(dir, "meta"), dir} {
+		if err := os.Remove(name); err != nil {
 			return ioError(err, "the workspace cannot be moved")
 		}
 	}
-	if err := os.Remove(w.dir); err != nil {
+	if err := os.Rename(w.dir, dir); err != nil {
 		return ioError(err, "the workspace cannot be moved")
 	}
 	w.settleIn(dir)
 	return nil
 }
 
-// advance turns a pristine workspace into one of another commit by changing only
-// the files that differ. Until it is done the directory is no workspace, so a
-// crash leaves nothing half-way.
-func (w *Workspace) advance(ctx context.Context, commit string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	id, err := parseID(commit)
-	if err != nil || id == w.base {
-		return err
+// Sweep removes the trees of repositories that nobody used for so long.
+func (p *Pool) Sweep(ctx context.Context, unused time.Duration) {
+	p.mu.Lock()
+	if p.open() {
+		for _, one := range slices.Clone(p.shelves) {
+			if time.Since(one.used) >= unused {
+				p.evict(one)
+			}
+		}
 	}
-	found, err := readCommit(w.objects, id)
-	if err != nil {
-		return err
-	}
-	reader := treeReader{from: w.objects, limits: w.repo.limits}
-	manifest, err := reader.read(found.TreeHash, "", 1)
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(w.dir, "meta", "workspace.json")); err != nil {
-		return ioError(err, "the workspace cannot be changed")
-	}
-	plan := difference(w.manifest, manifest)
-	w.base, w.tree, w.manifest = id, found.TreeHash, manifest
-	if _, err := w.carryOut(plan, nil); err != nil {
-		return err
-	}
-	w.written = time.Now()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return ioError(w.save(), "the workspace cannot be written")
+	p.mu.Unlock()
+	p.clear(ctx)
 }
 
-// difference returns the states that turn one manifest's files into the other's,
-// and carries the stamps of what stays over.
-func difference(from, to *directory) map[string]fileState {
-	plan := map[string]fileState{}
-	from.each("", func(path string, _ *file) { plan[path] = fileState{} })
-	to.each("", func(path string, f *file) {
-		if old := from.find(path); old != nil && old.state == f.state {
-			f.stamp = old.stamp
-			delete(plan, path)
-			return
-		}
-		plan[path] = f.state
-	})
-	return plan
+// Usage returns how many trees are ready, and the bytes of their files.
+func (p *Pool) Usage() (trees int, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.shelves {
+		trees += len(one.ready)
+	}
+	return trees, p.bytes()
+}
+
+// clear removes what was put aside, which takes as long as making it did.
+func (p *Pool) clear(ctx context.Context) {
+	p.mu.Lock()
+	owned := p.lock != nil
+	p.mu.Unlock()
+	if !owned {
+		return
+	}
+	entries, err := os.ReadDir(p.asideDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	for _, entry := range entries {
+		err = errors.Join(err, removeAll(filepath.Join(p.asideDir(), entry.Name())))
+	}
+	if err != nil {
+		p.cache.log.WarnContext(ctx, "old trees of the pool could not be removed; it is tried again", "error", err)
+	}
 }

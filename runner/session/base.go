@@ -49,6 +49,8 @@ type base struct {
 	// rules is the commit of the default branch that configuration and
 	// instructions are read from: never a pull request's head.
 	rules string
+	// fetched says that rules is the tip of the branch as it is now.
+	fetched bool
 	// target is the branch of an earlier session of the issue that this one
 	// continues, pushed the commit that it is at; both "" for a new branch.
 	target string
@@ -98,6 +100,7 @@ func (h *hold) fetchFirst(ctx context.Context) (err error) {
 	if h.base.rules, err = h.Cache.Fetch(ctx, h.base.remote, h.base.branch); err != nil {
 		return gitFault(err)
 	}
+	h.base.fetched = true
 	for _, choose := range []func(context.Context) (bool, error){h.continueSession, h.continuePullRequest} {
 		if chosen, err := choose(ctx); err != nil || chosen {
 			return err

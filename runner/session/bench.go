@@ -96,7 +96,7 @@ func (b *bench) openWorkspace(ctx context.Context, h *hold) error {
 		if err := sandbox.RemoveTree(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if workspace, err = h.base.repository.Checkout(ctx, h.base.commit, dir); err != nil {
+		if workspace, err = h.checkout(ctx, dir); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,7 @@ func (h *hold) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	h.wantTree()
 	return nil
 }
 

@@ -109,8 +109,10 @@ type Options struct {
 	Repository func(installation, repository int64) Repository
 	// Pusher returns what mints tokens for pushing; it is asked only after an
 	// approval was consumed.
-	Pusher  func(installation, repository int64) Tokens
-	Cache   Source
+	Pusher func(installation, repository int64) Tokens
+	Cache  Source
+	// Pool hands out workspaces that were made ahead of time; may be nil.
+	Pool    Pool
 	Sandbox sandbox.Driver
 	// Model answers. One that knows how much each model holds is asked
 	// ([runner.RunRequest.Model]).
@@ -168,6 +170,7 @@ type Conductor struct {
 	// stopping is closed when no turn shall begin any more.
 	stopping chan struct{}
 	stop     sync.Once
+	warmer   *warmer
 }
 
 // New returns a conductor.
@@ -175,7 +178,7 @@ func New(options Options) *Conductor {
 	if options.Deliver == nil {
 		options.Deliver = push
 	}
-	return &Conductor{Options: options, stopping: make(chan struct{})}
+	return &Conductor{Options: options, stopping: make(chan struct{}), warmer: newWarmer()}
 }
 
 // StopSoftly makes the sessions that are held pause after their current turn
@@ -206,6 +209,7 @@ func (c *Conductor) Run(ctx context.Context, node *store.Node) {
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	defer stopSweeping()
 	held.Go(func() { c.sweep(sweeping) })
+	held.Go(func() { c.keepWarm(sweeping) })
 	for ctx.Err() == nil && !c.isStopping() {
 		lease, err := c.Store.Acquire(ctx, node, c.Caps)
 		switch {

@@ -36,13 +36,16 @@ func (c *Conductor) tidy(sessionID string) {
 
 // sweep removes what is left behind, now and every hour until ctx is done: the
 // workspaces of sessions that ended elsewhere or in a crash, and the caches of
-// setups that are out of use.
+// setups and the trees of the pool that are out of use.
 func (c *Conductor) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
 		c.sweepWorkspaces(ctx)
 		c.sweepSetups(ctx)
+		if c.Pool != nil {
+			c.Pool.Sweep(ctx, poolAge)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -140,13 +140,16 @@ func (w *world) newConductor() *Conductor {
 	dir := w.TempDir()
 	cache, err := git.NewCache(git.Options{Dir: dir + "/cache", Logger: w.log()})
 	w.ok(err)
+	pool, err := cache.NewPool(git.PoolOptions{Dir: dir + "/pool"})
+	w.ok(err)
 	driver := sandbox.NewUnisolated(sandbox.LocalOptions{StateDir: dir + "/sandbox", Logger: w.log()})
 	w.Cleanup(func() {
+		w.ok(pool.Close())
 		w.ok(cache.Close())
 		w.ok(sandbox.RemoveTree(dir))
 	})
 	return New(Options{
-		Store: w.store, Cache: cache, Sandbox: driver, Model: w, Scanner: secrets.New(), Operator: repoconfig.DefaultOperator(),
+		Store: w.store, Cache: cache, Pool: pool, Sandbox: driver, Model: w, Scanner: secrets.New(), Operator: repoconfig.DefaultOperator(),
 		DataDir: dir, Host: "localhost", Logger: w.log(),
 		Repository: func(i, r int64) Repository { return unwell{w.app.Installation(i).ReadOnly(r), w} },
 		Pusher:     func(i, r int64) Tokens { return w.app.Installation(i).Writer(r) },

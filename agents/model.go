@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -54,16 +53,17 @@ type Message struct {
 	// model is told the words and the calls, not the thoughts. "" means any.
 	Model string
 
-	// forms is replaced, never changed: a history is read at every call, and
-	// written once.
+	// forms is the first of a list to which forms are added at the front: a
+	// history is read at every call, and written once.
 	mu    sync.Mutex
-	forms atomic.Pointer[[]encodedForm]
+	forms atomic.Pointer[encodedForm]
 }
 
 // An encodedForm is a message as one family of endpoints reads it.
 type encodedForm struct {
 	name  string
 	bytes []byte
+	next  *encodedForm
 }
 
 // Encoded returns the message's encoded form, calling encode the first time
@@ -85,23 +85,14 @@ func (m *Message) EncodedAs(form string, encode func(*Message) []byte) []byte {
 		return bytes
 	}
 	bytes := encode(m)
-	var forms []encodedForm
-	if known := m.forms.Load(); known != nil {
-		forms = slices.Clone(*known)
-	}
-	forms = append(forms, encodedForm{form, bytes})
-	m.forms.Store(&forms)
+	m.forms.Store(&encodedForm{form, bytes, m.forms.Load()})
 	return bytes
 }
 
 func (m *Message) form(name string) ([]byte, bool) {
-	known := m.forms.Load()
-	if known == nil {
-		return nil, false
-	}
-	for i := range *known {
-		if (*known)[i].name == name {
-			return (*known)[i].bytes, true
+	for known := m.forms.Load(); known != nil; known = known.next {
+		if known.name == name {
+			return known.bytes, true
 		}
 	}
 	return nil, false

@@ -28,7 +28,8 @@ import (
 // turn. "loop" has a model without a wire; "wire" asks an instant endpoint on
 // loopback, in another process, through the real client; "go-openai" is a loop
 // without journal, limits and checks, as one writes it with that client; "post"
-// is what net/http takes to send a short body there and read the answer.
+// is what net/http takes to send bodies of the same length there, made before,
+// and to read the answers: nothing that asks a model can take less.
 func BenchmarkTurn(b *testing.B) {
 	endpoint := startEndpoint(b)
 	for _, turns := range []int{50, 200, 400} {

@@ -93,7 +93,12 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make(chan performed, len(jobs))
-	go l.performAll(ctx, cancel, jobs, results)
+	if len(jobs) == 1 { // the usual case, which needs no other goroutine
+		l.performOne(ctx, cancel, jobs[0], results)
+		close(results)
+	} else {
+		go l.performAll(ctx, cancel, jobs, results)
+	}
 	var raised error
 	for batch := collect(results); len(batch) > 0; batch = collect(results) {
 		drafts, variables := make([]draft, 0, len(batch)), agents.Variables{}
@@ -117,27 +122,32 @@ func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
 // errSibling cancels the other calls of a turn when one raised.
 var errSibling = errors.New("another call of the turn failed")
 
-// performAll runs the jobs and closes results. A job that raises cancels the
-// others before its place is free, so that none starts after it (rule R23).
+// performAll runs the jobs and closes results.
 func (l *loop) performAll(ctx context.Context, cancel context.CancelCauseFunc, jobs []*job, results chan<- performed) {
 	var group errgroup.Group
 	group.SetLimit(l.config.MaxToolConcurrency)
 	for _, job := range jobs {
 		group.Go(func() error {
-			if ctx.Err() != nil {
-				results <- performed{} // never started
-				return nil
-			}
-			done := l.perform(ctx, job)
-			if done.raised != nil {
-				cancel(errSibling)
-			}
-			results <- done
+			l.performOne(ctx, cancel, job, results)
 			return nil
 		})
 	}
 	_ = group.Wait()
 	close(results)
+}
+
+// performOne runs a job. One that raises cancels the others before its place
+// is free, so that none starts after it (rule R23).
+func (l *loop) performOne(ctx context.Context, cancel context.CancelCauseFunc, job *job, results chan<- performed) {
+	if ctx.Err() != nil {
+		results <- performed{} // never started
+		return
+	}
+	done := l.perform(ctx, job)
+	if done.raised != nil {
+		cancel(errSibling)
+	}
+	results <- done
 }
 
 // collect waits for a result and takes those that are there as well, so that

@@ -94,10 +94,14 @@ func plainTurn(ctx context.Context, client *openai.Client, request openai.ChatCo
 	}
 }
 
-// post sends short bodies and reads the answers.
+// bytesPerTurn is by how much a turn makes the history longer on the wire.
+const bytesPerTurn = 330
+
+// post sends bodies as long as those of a session and reads the answers.
 func post(address string, turns int) error {
-	for range turns + 1 {
-		answer, err := http.Post(address+"/chat/completions", "application/json", strings.NewReader("{}"))
+	history := strings.Repeat("x", bytesPerTurn*(turns+1))
+	for turn := range turns + 1 {
+		answer, err := http.Post(address+"/chat/completions", "application/json", strings.NewReader(history[:bytesPerTurn*(turn+1)]))
 		if err != nil {
 			return err
 		}

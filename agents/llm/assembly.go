@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,39 +16,52 @@ import (
 const maxCalls = 256
 
 // A chunk is one data line of a stream, or a whole answer that was not
-// streamed. Only what must be understood is decoded; the message itself is
-// merged field by field, so that fields of any provider survive.
+// streamed. Only what must be understood is typed; the message itself is
+// merged field by field, so that fields of any provider survive. Fields that
+// do not matter enough to fail over may be of any type.
 type chunk struct {
-	ID      looseText       `json:"id"`
-	Model   looseText       `json:"model"`
+	ID      any             `json:"id"`
+	Model   any             `json:"model"`
 	Error   json.RawMessage `json:"error"`
 	Usage   *wireUsage      `json:"usage"`
 	Choices []struct {
-		Index        int             `json:"index"`
-		Delta        json.RawMessage `json:"delta"`
-		Message      json.RawMessage `json:"message"`
-		FinishReason looseText       `json:"finish_reason"`
+		Index        int            `json:"index"`
+		Delta        map[string]any `json:"delta"`
+		Message      map[string]any `json:"message"`
+		FinishReason any            `json:"finish_reason"`
 		// Error is where openrouter reports the upstream's failure in an answer
 		// that is otherwise whole.
 		Error json.RawMessage `json:"error"`
 	} `json:"choices"`
 }
 
-// A looseText is a string field that does not matter enough to fail over: any
-// other JSON is read as "".
-type looseText string
+// A chunkDecoder decodes the data lines of one answer, one after the other:
+// one decoder for all of them, because it grows a buffer of its own.
+type chunkDecoder struct {
+	line    bytes.Reader
+	decoder *json.Decoder
+	given   int64 // bytes, all lines together
+}
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (t *looseText) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*t = looseText(text)
+// decode reads one line. After an error it must not be called again.
+func (d *chunkDecoder) decode(data []byte) (piece chunk, err error) {
+	if d.decoder == nil {
+		d.decoder = json.NewDecoder(&d.line)
+		// Numbers that we do not know are given back digit by digit.
+		d.decoder.UseNumber()
 	}
-	return nil
+	d.line.Reset(data)
+	d.given += int64(len(data))
+	// What stood behind the value would be taken for the next line's beginning.
+	if d.decoder.Decode(&piece) != nil || d.decoder.InputOffset() != d.given {
+		return chunk{}, fmt.Errorf("%w (%d bytes)", errNoJSON, len(data))
+	}
+	return piece, nil
 }
 
 // An assembly merges the pieces of an answer.
 type assembly struct {
+	chunks            chunkDecoder
 	id, model, finish string
 	usage             *wireUsage
 	message           map[string]any
@@ -72,20 +86,16 @@ func (a *assembly) add(data []byte) (agents.Delta, error) {
 	if data[0] == '[' {
 		return agents.Delta{}, &faultLine{bytes.Clone(data)}
 	}
-	var piece chunk
-	if err := json.Unmarshal(data, &piece); err != nil {
-		return agents.Delta{}, fmt.Errorf("%w (%d bytes)", errNoJSON, len(data))
+	piece, err := a.chunks.decode(data)
+	if err != nil {
+		return agents.Delta{}, err
 	}
 	if !isNull(piece.Error) {
 		return agents.Delta{}, &faultLine{bytes.Clone(data)}
 	}
 	a.size += len(data)
-	if piece.ID != "" {
-		a.id = string(piece.ID)
-	}
-	if piece.Model != "" {
-		a.model = string(piece.Model)
-	}
+	a.id = cmp.Or(asText(piece.ID), a.id)
+	a.model = cmp.Or(asText(piece.Model), a.model)
 	if piece.Usage != nil {
 		a.usage = piece.Usage
 	}
@@ -98,8 +108,8 @@ func (a *assembly) add(data []byte) (agents.Delta, error) {
 		if !isNull(choice.Error) {
 			return agents.Delta{}, &faultLine{slices.Concat([]byte(`{"error":`), choice.Error, []byte("}"))}
 		}
-		if choice.FinishReason != "" {
-			a.finish = finishOf(string(choice.FinishReason))
+		if reason := asText(choice.FinishReason); reason != "" {
+			a.finish = finishOf(reason)
 		}
 		more, err := a.mergeChoice(choice.Delta, choice.Message)
 		if err != nil {
@@ -112,13 +122,13 @@ func (a *assembly) add(data []byte) (agents.Delta, error) {
 }
 
 // mergeChoice merges a piece, or a whole message where no pieces came before.
-func (a *assembly) mergeChoice(piece, message json.RawMessage) (agents.Delta, error) {
-	if !isNull(piece) && (string(piece) != "{}" || isNull(message)) {
+func (a *assembly) mergeChoice(piece, message map[string]any) (agents.Delta, error) {
+	if piece != nil && (len(piece) > 0 || message == nil) {
 		a.pieces = true
 		a.calls.whole = false
 		return a.merge(piece)
 	}
-	if isNull(message) || a.pieces {
+	if message == nil || a.pieces {
 		return agents.Delta{}, nil
 	}
 	// A whole message lists whole calls: two of one id are two.
@@ -126,11 +136,7 @@ func (a *assembly) mergeChoice(piece, message json.RawMessage) (agents.Delta, er
 	return a.merge(message)
 }
 
-func (a *assembly) merge(raw json.RawMessage) (agents.Delta, error) {
-	fields, err := decodeObject(raw)
-	if err != nil {
-		return agents.Delta{}, err
-	}
+func (a *assembly) merge(fields map[string]any) (agents.Delta, error) {
 	if a.message == nil {
 		a.message = map[string]any{}
 	}
@@ -147,17 +153,6 @@ func (a *assembly) merge(raw json.RawMessage) (agents.Delta, error) {
 	return delta, nil
 }
 
-func decodeObject(raw []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	// Numbers that we do not know are given back digit by digit.
-	decoder.UseNumber()
-	var fields map[string]any
-	if err := decoder.Decode(&fields); err != nil {
-		return nil, errNoJSON
-	}
-	return fields, nil
-}
-
 // concatenated names the text fields that come in pieces. Any other field is
 // said once or repeated: ids, types, formats, signatures.
 var concatenated = map[string]bool{
@@ -168,8 +163,22 @@ var concatenated = map[string]bool{
 // A growingText is a text that comes in pieces.
 type growingText struct{ strings.Builder }
 
-// MarshalJSON implements [json.Marshaler].
-func (t *growingText) MarshalJSON() ([]byte, error) { return marshal(t.String()) }
+// grown makes strings of the growing texts in a value, in place.
+func grown(value any) any {
+	switch value := value.(type) {
+	case *growingText:
+		return value.String()
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = grown(inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = grown(inner)
+		}
+	}
+	return value
+}
 
 func mergeFields(into, fields map[string]any) {
 	for name, value := range fields {
@@ -331,7 +340,7 @@ func (a *assembly) response() (agents.Response, error) {
 	if _, ok := a.message["content"]; !ok && len(calls) == 0 {
 		a.message["content"] = ""
 	}
-	raw, err := marshal(a.message)
+	raw, err := marshal(grown(a.message))
 	if err != nil {
 		return agents.Response{}, err
 	}

@@ -78,7 +78,7 @@ func (r *eventReader) next() ([]byte, error) {
 		}
 		// Only the first line is looked at, because looking at all that is
 		// there with every line would take for ever on a hostile stream.
-		if first && whole(data) {
+		if first && (r.endsHere() || whole(data)) {
 			return r.pending, nil
 		}
 	}
@@ -86,6 +86,15 @@ func (r *eventReader) next() ([]byte, error) {
 		return r.pending, nil
 	}
 	return nil, io.EOF
+}
+
+// endsHere says that the event's end, a blank line, was received already.
+func (r *eventReader) endsHere() bool {
+	if r.lines.Buffered() == 0 {
+		return false
+	}
+	next, _ := r.lines.Peek(1)
+	return next[0] == '\n' || next[0] == '\r'
 }
 
 // whole says that data needs no further line.

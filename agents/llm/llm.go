@@ -161,13 +161,14 @@ func (c *Client) Respond(ctx context.Context, request agents.Request) (agents.Re
 	if err != nil {
 		return agents.Response{}, endpoint.failure(agents.KindRejected, err, "The request cannot be encoded: "+err.Error()+".")
 	}
+	defer body.release()
 	start := time.Now()
 	response, err := c.attempts(ctx, call{endpoint: endpoint, info: info, request: request, body: body})
 	if err != nil {
 		return agents.Response{}, err
 	}
 	response.Asked = info.ID
-	c.record(request, body, response, time.Since(start))
+	c.record(request, body.bytes, response, time.Since(start))
 	return response, nil
 }
 

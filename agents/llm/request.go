@@ -64,7 +64,7 @@ type cacheControl struct {
 //
 // It is one piece of memory: to copy even a long history takes microseconds,
 // and net/http writes at once what it knows to be in memory.
-func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {
+func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) (*requestBody, error) {
 	const opening, end = `,"messages":[`, `]}`
 	head, err := encodeHead(e, info, request)
 	if err != nil {
@@ -75,15 +75,16 @@ func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) ([]byte,
 	messages, size := encodeMessages((*list)[:0], e, info, request)
 	defer clear(messages) // the list must not keep them
 	*list = messages
-	body := make([]byte, 0, len(head)+len(opening)+size+len(messages)+len(end))
-	body = append(append(body, head[:len(head)-1]...), opening...)
+	made := newRequestBody(len(head) + len(opening) + size + len(messages) + len(end))
+	body := append(append(made.bytes, head[:len(head)-1]...), opening...)
 	for i, message := range messages {
 		if i > 0 {
 			body = append(body, ',')
 		}
 		body = append(body, message...)
 	}
-	return append(body, end...), nil
+	made.bytes = append(body, end...)
+	return made, nil
 }
 
 func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {

@@ -72,7 +72,7 @@ type call struct {
 	endpoint *endpoint
 	info     ModelInfo
 	request  agents.Request
-	body     []byte
+	body     *requestBody
 }
 
 // attempts makes attempts until one succeeds, the error is final or the

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -33,6 +34,17 @@ func plainParameters(schema json.RawMessage) any {
 		return nil
 	}
 	return plain
+}
+
+// decodeObject decodes with numbers kept digit by digit.
+func decodeObject(raw []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, errNoJSON
+	}
+	return fields, nil
 }
 
 // A plainWriter writes the schemas inside of one root.

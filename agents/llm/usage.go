@@ -127,10 +127,10 @@ func (c *Client) usageOf(call call, attempt int, response agents.Response, err e
 	entry.Attempt = attempt
 	switch {
 	case entry.Total > 0:
-		c.calibration.learn(call.info.ID, len(call.body), entry.Input)
+		c.calibration.learn(call.info.ID, len(call.body.bytes), entry.Input)
 	case err == nil || began(err):
 		entry.Estimated = true
-		entry.Input = c.calibration.tokens(call.info.ID, len(call.body))
+		entry.Input = c.calibration.tokens(call.info.ID, len(call.body.bytes))
 		entry.Output = c.calibration.tokens(call.info.ID, outputSize(response))
 		entry.Total = entry.Input + entry.Output
 		entry.CostMicros, entry.CostUnknown = call.info.cost(entry)

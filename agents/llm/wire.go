@@ -110,7 +110,7 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 
 // newRequest builds the HTTP request; credentials are the transport's matter.
 func newRequest(ctx context.Context, call call) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, call.endpoint.url, bytes.NewReader(call.body))
+	request, err := call.body.request(ctx, call.endpoint.url)
 	if err != nil {
 		return nil, err
 	}

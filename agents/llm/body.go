@@ -1,0 +1,69 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+)
+
+// A requestBody is the encoded request of one call. Most of what a call
+// allocates would be this, so its memory is used again once nobody reads it.
+//
+// Nobody does when each time that a transport was given the bytes it has
+// reported to have written them all. A transport that broke off, was cancelled,
+// got its answer early or reports nothing may still be reading: that memory is
+// left to the garbage collector.
+type requestBody struct {
+	bytes          []byte
+	given, written atomic.Int32
+}
+
+// bodies hold memory only; a body of the largest histories is not kept.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptBody = 1 << 20
+
+// newRequestBody returns an empty body with room for so many bytes.
+func newRequestBody(size int) *requestBody {
+	memory := *bodies.Get().(*[]byte)
+	if cap(memory) < size {
+		// The next call of a session is longer than this one.
+		memory = make([]byte, 0, size+size/4)
+	}
+	return &requestBody{bytes: memory[:0]}
+}
+
+// free says that nobody reads the bytes any more.
+func (b *requestBody) free() bool { return b.given.Load() == b.written.Load() }
+
+// release must be called once, after the last attempt.
+func (b *requestBody) release() {
+	if b.free() && cap(b.bytes) <= keptBody {
+		memory := b.bytes[:0]
+		bodies.Put(&memory)
+	}
+	b.bytes = nil
+}
+
+// request makes the request of one attempt.
+func (b *requestBody) request(ctx context.Context, url string) (*http.Request, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
+		if info.Err == nil {
+			b.written.Add(1)
+		}
+	}})
+	b.given.Add(1)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(b.bytes))
+	if err != nil {
+		return nil, err
+	}
+	request.GetBody = func() (io.ReadCloser, error) {
+		b.given.Add(1)
+		return io.NopCloser(bytes.NewReader(b.bytes)), nil
+	}
+	return request, nil
+}

@@ -54,7 +54,8 @@ func (d *chunkDecoder) decode(data []byte) (piece chunk, err error) {
 	d.given += int64(len(data))
 	// What stood behind the value would be taken for the next line's beginning.
 	if d.decoder.Decode(&piece) != nil || d.decoder.InputOffset() != d.given {
-		return chunk{}, fmt.Errorf("%w (%d bytes)", errNoJSON, len(data))
+		// It may be the reason in plain words.
+		return chunk{}, fmt.Errorf("%w: %s", errNoJSON, strings.ToValidUTF8(string(data[:min(len(data), 120)]), ""))
 	}
 	return piece, nil
 }

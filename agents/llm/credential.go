@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,6 +158,9 @@ func (e *credentialError) Error() string {
 	if errors.Is(e.err, errTokenSlow) {
 		return errTokenSlow.Error()
 	}
+	if _, network := errors.AsType[net.Error](e.err); network {
+		return "the token service could not be reached"
+	}
 	return "no token could be had"
 }
 
@@ -199,6 +203,23 @@ func vertexCredential(config Config) (credential, error) {
 		}
 		return found.TokenSource, nil
 	}}, nil
+}
+
+// placeName is what a Google Cloud project or location is made of. Anything else
+// would be another address than it seems.
+var placeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]*$`)
+
+// checkPlace refuses a project or location that cannot be one.
+func (p provider) checkPlace(getenv func(string) string) error {
+	if p.Name != ProviderVertex {
+		return nil
+	}
+	for _, variable := range []string{"VERTEX_PROJECT", "VERTEX_LOCATION"} {
+		if value := getenv(variable); value != "" && !placeName.MatchString(value) {
+			return errors.New(variable + " names no Google Cloud project or location")
+		}
+	}
+	return nil
 }
 
 // vertexAddress makes Vertex AI's OpenAI-compatible address. The location

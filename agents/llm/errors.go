@@ -58,7 +58,10 @@ func (e *endpoint) clean(text string) string {
 		text = e.config.Redact(text)
 	}
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
+		switch {
+		case r == '\n' && e.provider.Tape:
+			return r // a tape shows a difference on lines below each other
+		case unicode.IsSpace(r):
 			return ' '
 		}
 		if !unicode.IsPrint(r) {
@@ -255,7 +258,7 @@ var (
 	verdictSafe = verdict{agents.KindRefused, false, "the provider refused the prompt"}
 	verdictDown = verdict{agents.KindUnavailable, true, "try again later"}
 	verdictGone = verdict{agents.KindRejected, false, "there is no such model or address; check the name in MODEL"}
-	verdictAway = verdict{agents.KindRejected, false, "it sends the call elsewhere, where neither prompt nor key may go; check the address"}
+	verdictAway = verdict{agents.KindRejected, false, "it sends the call elsewhere, where neither prompt nor key may go; check the network"}
 	verdictBad  = verdict{agents.KindRejected, false, "the request is not acceptable to this model"}
 )
 
@@ -361,11 +364,14 @@ func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.
 	if status >= 300 {
 		where += fmt.Sprintf(" (HTTP %d)", status)
 	}
-	text := f.Message
-	if text == "" {
-		text = "no reason given"
+	text := where + ": " + v.hint
+	if e.provider.Tape && f.Message != "" {
+		text = where
 	}
-	failure := e.failure(v.kind, &f.APIError, where+": "+v.hint+": "+text)
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	failure := e.failure(v.kind, &f.APIError, text)
 	failure.Status = status
 	failure.RequestID = requestID(header)
 	failure.Retryable = v.retry

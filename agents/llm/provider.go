@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -143,8 +144,11 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 		if baseURL, missing = known.address(config.Getenv); len(missing) > 0 {
 			return nil, missingKey(known.Name, missing)
 		}
+		if err := known.checkPlace(config.Getenv); err != nil {
+			return nil, configurationError(known.Name, err)
+		}
 	}
-	base, err := parseBase(baseURL)
+	base, err := parseBase(cmp.Or(known.URLVariable, "the base URL"), baseURL)
 	if err != nil {
 		return nil, configurationError(known.Name, err)
 	}
@@ -164,13 +168,14 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 	}, nil
 }
 
-func parseBase(address string) (*url.URL, error) {
+// parseBase reads an address that stands in the variable of a name.
+func parseBase(name, address string) (*url.URL, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, errors.New("the base URL must look like https://host/path")
+		return nil, errors.New(name + " must look like https://host/path")
 	}
 	if base.User != nil || base.RawQuery != "" {
-		return nil, errors.New("the base URL must not carry credentials or a query; put the key in its own variable")
+		return nil, errors.New(name + " must not carry credentials or a query; put the key in its own variable")
 	}
 	return base, nil
 }

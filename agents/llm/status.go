@@ -34,7 +34,11 @@ func Providers(getenv func(string) string) []ProviderStatus {
 	}
 	var list []ProviderStatus
 	for _, p := range providers {
-		status := ProviderStatus{Name: p.Name, Default: p.Name == DefaultProvider, Model: table.Defaults[p.Name]}
+		name := p.Name
+		if known, err := findProvider(name, getenv); err == nil {
+			p = known // which is another one for openai at another address
+		}
+		status := ProviderStatus{Name: name, Default: name == DefaultProvider, Model: table.Defaults[p.Name]}
 		status.Address, status.Missing = p.address(getenv)
 		if p.KeyVariable != "" && !p.KeyOptional && getenv(p.KeyVariable) == "" {
 			status.Missing = append(status.Missing, p.KeyVariable)
@@ -42,7 +46,10 @@ func Providers(getenv func(string) string) []ProviderStatus {
 		switch {
 		case p.Name == ProviderVertex:
 			status.Note = ambientNote(getenv)
-		case p.Name == ProviderOpenAI && getenv("OPENAI_BASE_URL") != "":
+			if file := getenv("GOOGLE_APPLICATION_CREDENTIALS"); file != "" && !isFile(file) {
+				status.Missing = append(status.Missing, "the file that GOOGLE_APPLICATION_CREDENTIALS names")
+			}
+		case name != p.Name:
 			status.Note = "OPENAI_BASE_URL is set: openai means the compatible server there."
 		case status.Model == "":
 			status.Note = "It has no default model; name one with MODEL."
@@ -53,13 +60,18 @@ func Providers(getenv func(string) string) []ProviderStatus {
 	return list
 }
 
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // ambientNote says where Google's credentials would come from.
 func ambientNote(getenv func(string) string) string {
 	if getenv("GOOGLE_APPLICATION_CREDENTIALS") != "" {
 		return "Credentials from the file that GOOGLE_APPLICATION_CREDENTIALS names."
 	}
 	if home := getenv("HOME"); home != "" {
-		if _, err := os.Stat(filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")); err == nil {
+		if isFile(filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")) {
 			return "Credentials from gcloud's application default login."
 		}
 	}

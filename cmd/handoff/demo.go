@@ -300,7 +300,7 @@ func (p *play) summary(ctx context.Context, ada *visitor, session store.Session)
 		return err
 	}
 	p.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(session.Usage.Total), session.Usage.Requests))
-	p.show.fact("cost", report.Cost(session.Usage))
+	p.show.cost(session.Usage)
 	p.show.fact("time", report.Duration(time.Since(p.began)))
 	return nil
 }

@@ -21,12 +21,13 @@ type modelClient struct {
 // tapeSettings replace the model by a tape, or make one.
 type tapeSettings struct {
 	Tape   string `help:"Replay this tape in place of a model." type:"path" placeholder:"FILE"`
+	Strict bool   `help:"With --tape: end with the difference where a request is not the one on the tape."`
 	Record string `help:"Write what the model says to this tape; an existing file is replaced." type:"path" placeholder:"FILE"`
 }
 
 // openModel returns the model that the settings name. Whatever is missing is
 // said before anything is written or sent.
-func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scanner, getenv func(string) string, log *slog.Logger) (_ *modelClient, err error) {
+func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scanner, getenv func(string) string, log *slog.Logger, change ...func(*llm.Config)) (_ *modelClient, err error) {
 	opened := &modelClient{}
 	defer func() {
 		if err != nil {
@@ -38,8 +39,11 @@ func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scan
 		Upstreams: settings.Upstreams, Getenv: getenv, Logger: log,
 		Redact: func(text string) string { return redactWith(scanner, text) },
 	}
+	for _, one := range change {
+		one(&config)
+	}
 	if tapes.Tape != "" {
-		if err := opened.play(tapes.Tape, &config); err != nil {
+		if err := opened.play(tapes, &config); err != nil {
 			return nil, err
 		}
 	}
@@ -57,17 +61,17 @@ func openModel(settings modelSettings, tapes tapeSettings, scanner *secrets.Scan
 }
 
 // play serves a tape on loopback and points the configuration there.
-func (m *modelClient) play(name string, config *llm.Config) error {
-	file, err := os.Open(name)
+func (m *modelClient) play(tapes tapeSettings, config *llm.Config) error {
+	file, err := os.Open(tapes.Tape)
 	if err != nil {
 		return fmt.Errorf("the tape cannot be read: %w", err)
 	}
 	defer file.Close()
 	answers, err := tape.Read(file)
 	if err != nil {
-		return fmt.Errorf("the tape %s cannot be played: %w", name, err)
+		return fmt.Errorf("the tape %s cannot be played: %w", tapes.Tape, err)
 	}
-	server, err := tape.Serve(tape.NewPlayer(answers, tape.Options{}))
+	server, err := tape.Serve(tape.NewPlayer(answers, tape.Options{Strict: tapes.Strict}))
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,9 @@ type modelsTestCommand struct{}
 // Run sends one cheap request.
 func (modelsTestCommand) Run(p *process, settings *modelsCommand) error {
 	scanner := secrets.New(modelSecrets(os.Getenv)...)
-	model, err := openModel(settings.modelSettings, tapeSettings{}, scanner, os.Getenv, slog.New(slog.DiscardHandler))
+	// Whoever tests wants to know what is wrong, not to wait for it to pass.
+	once := func(config *llm.Config) { config.Retry.Attempts = 1 }
+	model, err := openModel(settings.modelSettings, tapeSettings{}, scanner, os.Getenv, slog.New(slog.DiscardHandler), once)
 	if err != nil {
 		return err
 	}
@@ -84,8 +86,8 @@ func (modelsTestCommand) Run(p *process, settings *modelsCommand) error {
 	show.fact("model", answeredBy(found))
 	show.fact("answer", shorten(found.Text, 80))
 	show.fact("latency", found.Latency.Round(time.Millisecond).String())
-	show.fact("tokens", fmt.Sprintf("%d in, %d out", found.Usage.Input, found.Usage.Output))
-	show.fact("cost", report.Cost(found.Usage))
+	show.fact("tokens", tokensOf(found.Usage))
+	show.cost(found.Usage)
 	show.fact("context", report.Tokens(found.Info.Context)+" tokens")
 	show.fact("price", priceOf(found.Info))
 	show.fact("takes", capabilitiesOf(found.Info.Capabilities))
@@ -93,6 +95,21 @@ func (modelsTestCommand) Run(p *process, settings *modelsCommand) error {
 		show.warn("The model is not in the table of " + llm.PricesDate() + ", so it gets nothing but what nearly every server understands.")
 	}
 	return nil
+}
+
+// cost shows what a model's work cost; the name of the line says what it is.
+func (s *screen) cost(usage agents.Usage) {
+	s.fact("cost", strings.TrimPrefix(report.Cost(usage), "cost "))
+}
+
+// tokensOf says how many tokens the request took, and whether the provider said
+// so.
+func tokensOf(usage agents.Usage) string {
+	text := fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)
+	if len(usage.Entries) > 0 && usage.Entries[0].Estimated {
+		text += ", estimated: the provider reports none"
+	}
+	return text
 }
 
 func answeredBy(found llm.Report) string {

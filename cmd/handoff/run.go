@@ -36,6 +36,8 @@ type runCommand struct {
 // check refuses arguments that make no sense together.
 func (r *runCommand) check() error {
 	switch {
+	case r.Strict && r.Tape == "":
+		return misuse("--strict says how a tape is played; name one with --tape")
 	case r.Continue == "" && strings.TrimSpace(r.Task) == "":
 		return misuse(`say what the crew shall do: handoff run --repo DIR "task"`)
 	case r.Continue != "" && r.Task != "":

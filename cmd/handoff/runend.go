@@ -39,7 +39,7 @@ func (l *localRun) finish(ctx context.Context, id string, followed error) error 
 		}
 	}
 	l.show.fact("tokens", fmt.Sprintf("%s in %d model calls", report.Tokens(ended.Usage.Total), ended.Usage.Requests))
-	l.show.fact("cost", report.Cost(ended.Usage))
+	l.show.cost(ended.Usage)
 	l.show.fact("time", report.Duration(time.Since(l.began)))
 	if branch != "" {
 		l.show.done("Branch: " + branch)

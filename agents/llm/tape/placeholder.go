@@ -27,6 +27,8 @@ var placeholderList = []placeholder{
 	// The first part of a temporary path; what is below it has a meaning.
 	{pattern: regexp.MustCompile(`(/private)?(/var/folders/[^/\s"']+/[^/\s"']+/T|/var/tmp|/dev/shm|/tmp)/[^/\s"'` + "`" + `:,;)\]}<>]+`), name: "<tmp>"},
 	{pattern: regexp.MustCompile(`(127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\[::\]):\d{2,5}\b`), name: "<loopback>"},
+	// The end of the name of a session's branch.
+	{pattern: regexp.MustCompile(`\b(copilot/[a-z0-9][a-z0-9._-]*-)[0-9a-z]{6}\b`), name: "${1}<id>"},
 	// Commit ids, digests, nonces, long or short.
 	{pattern: regexp.MustCompile(`\b[0-9a-f]{7,}\b`), name: "<hash>", only: lettersAndDigits},
 	// Random boundaries.
@@ -41,18 +43,22 @@ func lettersAndDigits(text string) bool {
 	return strings.ContainsFunc(text, unicode.IsDigit) && strings.ContainsFunc(text, unicode.IsLetter)
 }
 
-// placeholders replaces times, durations, commit ids, temporary paths, ports
-// and random boundaries.
+// placeholders replaces times, durations, commit ids, temporary paths, ports,
+// random boundaries and the random ends of branches.
 func placeholders(text string) string {
 	if temporary := strings.TrimSuffix(os.TempDir(), "/"); temporary != "" && temporary != "/tmp" {
 		text = strings.ReplaceAll(text, temporary+"/", "/tmp/")
 	}
 	for _, p := range placeholderList {
+		if p.only == nil {
+			text = p.pattern.ReplaceAllString(text, p.name)
+			continue
+		}
 		text = p.pattern.ReplaceAllStringFunc(text, func(match string) string {
-			if p.only != nil && !p.only(match) {
-				return match
+			if p.only(match) {
+				return p.name
 			}
-			return p.name
+			return match
 		})
 	}
 	return text

@@ -298,20 +298,20 @@ func TestStrictDifferenceIsReadable(t *testing.T) {
 		return answer(t, client, request)
 	}
 	for want, f := range map[string]func(*agents.Request){
-		"agent copilot, turn 2: message 1 of 3 differs: the text of the user line 1 - Fix <tmp>/main.go please + Fix <tmp>/other.go please": func(r *agents.Request) {
+		"agent copilot, turn 2: message 1 of 3 differs: the text of the user\nline 1\n- Fix <tmp>/main.go please\n+ Fix <tmp>/other.go please": func(r *agents.Request) {
 			r.Messages[1] = &agents.Message{Role: agents.RoleUser, Content: "Fix /tmp/w/other.go please"}
 		},
-		"the system prompt differs: line 1 - You work. + You rest.": func(r *agents.Request) {
+		"the system prompt differs:\nline 1\n- You work.\n+ You rest.": func(r *agents.Request) {
 			r.Messages[0] = &agents.Message{Role: agents.RoleSystem, Content: "You rest."}
 		},
 		"the tool jump is new": func(r *agents.Request) { r.Tools = []agents.ToolSpec{{Name: "jump"}} },
-		"the request ends early; the tape goes on with - tool: ok": func(r *agents.Request) {
+		"the request ends early; the tape goes on with\n- tool: ok": func(r *agents.Request) {
 			r.Messages = r.Messages[:3]
 		},
-		"the request goes on where the tape's ends: + user: more": func(r *agents.Request) {
+		"the request goes on where the tape's ends:\n+ user: more": func(r *agents.Request) {
 			r.Messages = append(r.Messages, &agents.Message{Role: agents.RoleUser, Content: "more"})
 		},
-		`the calls - assistant: run_tests{"b":1,"dir":"<tmp>/y"} + assistant: run_tests{"b":2}`: func(r *agents.Request) {
+		"the calls\n- assistant: run_tests{\"b\":1,\"dir\":\"<tmp>/y\"}\n+ assistant: run_tests{\"b\":2}": func(r *agents.Request) {
 			r.Messages[2] = &agents.Message{Role: agents.RoleAssistant, ToolCalls: []agents.ToolCall{{ID: "id1", Name: "run_tests", Arguments: `{"b":2}`}}}
 		},
 	} {

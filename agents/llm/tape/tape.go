@@ -215,7 +215,9 @@ func Read(source io.Reader) (*Tape, error) {
 		tape.entries = append(tape.entries, entry{number: number, line: line})
 	}
 	tape.number()
-	faults = append(faults, tape.expand()...)
+	if len(faults) == 0 { // or every line after a wrong one would be wrong
+		faults = append(faults, tape.expand()...)
+	}
 	faults = append(faults, tape.check()...)
 	slices.SortStableFunc(faults, func(a, b error) int { return a.(*Fault).Line - b.(*Fault).Line })
 	return tape, errors.Join(faults...)

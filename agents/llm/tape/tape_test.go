@@ -23,6 +23,7 @@ not json
 {"agent":"e","response":{}} {"agent":"e","response":{}}
 {"agent":"f","response":{},"request":{"same":3}}
 `
+	// The last line is right where the others are not known.
 	var got []string
 	for _, fault := range Validate(strings.NewReader(text)) {
 		got = append(got, fault.Error())
@@ -38,10 +39,13 @@ not json
 		"line 11: session, turn and latency_ms must not be negative",
 		"line 11: response.tool_calls[0].name is missing",
 		"line 12: more than one JSON object on the line",
-		"line 13: request.same counts more messages than the line before it has; update the tape",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	alone := Validate(strings.NewReader(`{"agent":"f","response":{},"request":{"same":3}}`))
+	if len(alone) != 1 || alone[0].Error() != "line 1: request.same counts more messages than the line before it has; update the tape" {
+		t.Errorf("a line that refers to what is not there: %v", alone)
 	}
 	if faults := Validate(strings.NewReader("\n# nothing\n")); faults != nil {
 		t.Errorf("an empty tape has faults: %v", faults)
@@ -69,13 +73,14 @@ func TestTurnsAreCounted(t *testing.T) {
 
 func TestPlaceholders(t *testing.T) {
 	for text, want := range map[string]string{
-		"at 2026-01-02T15:04:05.123Z and 2026/01/02 15:04:05": "at <time> and <time>",
-		"Date: Fri, 02 Jan 2026 15:04:05 GMT":                 "Date: <time>",
-		"15:04:05.000 started":                                "<time> started",
-		"ok  \tpkg\t0.123s":                                   "ok  \tpkg\t<duration>",
-		"ok  \tpkg\t(cached)":                                 "ok  \tpkg\t<duration>",
-		"took 1m2.5s, or 350ms, or 3 seconds":                 "took <duration>, or <duration>, or <duration>",
-		"commit 0123456789abcdef0123456789abcdef01234567":     "commit <hash>",
+		"pushed copilot/17-add-a-login-3aeb2b, not copilot/README": "pushed copilot/17-add-a-login-<id>, not copilot/README",
+		"at 2026-01-02T15:04:05.123Z and 2026/01/02 15:04:05":      "at <time> and <time>",
+		"Date: Fri, 02 Jan 2026 15:04:05 GMT":                      "Date: <time>",
+		"15:04:05.000 started":                                     "<time> started",
+		"ok  \tpkg\t0.123s":                                        "ok  \tpkg\t<duration>",
+		"ok  \tpkg\t(cached)":                                      "ok  \tpkg\t<duration>",
+		"took 1m2.5s, or 350ms, or 3 seconds":                      "took <duration>, or <duration>, or <duration>",
+		"commit 0123456789abcdef0123456789abcdef01234567":          "commit <hash>",
 		"at d15063d":                                        "at <hash>",
 		"the decade, the facade, 1234567":                   "the decade, the facade, 1234567",
 		"/tmp/handoff-123/internal/server.go:12: oops":      "<tmp>/internal/server.go:12: oops",

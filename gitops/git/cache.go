@@ -261,7 +261,7 @@ type ask struct {
 
 // receive asks for a commit and stores what comes.
 func (c *Cache) receive(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, what ask) error {
-	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(deltaCache))
+	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cache.DefaultMaxSize))
 	defer store.Close()
 	request, err := newRequest(store, advertised, what)
 	if err != nil {

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
 // A source gives objects by id. Its get is safe for concurrent use and fails
@@ -65,44 +63,45 @@ func readObject(from source, id plumbing.Hash, kind plumbing.ObjectType, limit i
 }
 
 const (
-	// readers is how many goroutines may read packs at the same time; each has
-	// its own descriptors and its own cache of delta bases.
+	// maxReaders is how many goroutines may read the objects of a repository at
+	// the same time.
 	maxReaders = 4
-	// deltaCache bounds the memory of one reader's cache of delta bases.
-	deltaCache = 16 * cache.MiByte
+	// baseCache bounds the memory for the objects of a repository that others
+	// are stored as deltas of.
+	baseCache = 64 * cache.MiByte
 )
 
 // objectStore reads the objects of one or more object directories: packs
 // through one shared index each, then loose files. Memory is bounded by the
-// indexes (about 28 bytes an object), maxReaders caches, and the objects that
-// are being read; an object is inflated before its size is looked at, as go-git
-// does when it takes a pack in (GitHub accepts none above 100 MB).
+// indexes (about 28 bytes an object), one cache of delta bases, and the objects
+// that are being read, which are refused by their declared size.
 type objectStore struct {
 	dirs    []string
 	maxSize int64
 	slots   chan struct{}
+	bases   *cache.BufferLRU
 
-	mu      sync.Mutex
-	loaded  bool
-	packs   []*pack
-	idle    []*packReader
-	version int
+	// reading is held while packs are read, so that close waits for it.
+	reading sync.RWMutex
+
+	mu     sync.Mutex
+	loaded bool
+	packs  []*pack
 }
 
+// A pack is a pack file with its index.
 type pack struct {
 	path  string
 	index *idxfile.MemoryIndex
-}
+	// number tells the packs of a store apart.
+	number int64
 
-// packReader holds what go-git's pack reader cannot share between goroutines.
-type packReader struct {
-	version int
-	cache   cache.Object
-	open    map[*pack]*packfile.Packfile
+	mu     sync.Mutex
+	reader *packReader // nil until the first object is read
 }
 
 func newObjectStore(maxSize int64, dirs ...string) *objectStore {
-	return &objectStore{dirs: dirs, maxSize: maxSize, slots: make(chan struct{}, maxReaders)}
+	return &objectStore{dirs: dirs, maxSize: maxSize, slots: make(chan struct{}, maxReaders), bases: cache.NewBufferLRU(baseCache)}
 }
 
 // get looks in the packs, then among loose objects, and looks for new packs
@@ -111,11 +110,7 @@ func (s *objectStore) get(id plumbing.Hash) (plumbing.EncodedObject, error) {
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
 	for attempt := range 2 {
-		packs, err := s.loadPacks(attempt > 0)
-		if err != nil {
-			return nil, err
-		}
-		object, err := s.find(packs, id)
+		object, err := s.find(id, attempt > 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			s.close() // the repository was built anew by another process
 			continue
@@ -127,14 +122,21 @@ func (s *objectStore) get(id plumbing.Hash) (plumbing.EncodedObject, error) {
 	return nil, missing(id)
 }
 
-func (s *objectStore) find(packs []*pack, id plumbing.Hash) (plumbing.EncodedObject, error) {
+// find looks once, in the packs that are known or, again, in those that are there.
+func (s *objectStore) find(id plumbing.Hash, again bool) (plumbing.EncodedObject, error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	packs, err := s.loadPacks(again)
+	if err != nil {
+		return nil, err
+	}
 	for _, one := range packs {
-		there, err := one.index.Contains(id)
-		if err != nil {
-			return nil, failf(CodeCorrupt, err, "the index of a pack is damaged")
+		offset, err := one.index.FindOffset(id)
+		if err == nil {
+			return s.fromPack(one, id, offset)
 		}
-		if there {
-			return s.fromPack(one, id)
+		if !errors.Is(err, plumbing.ErrObjectNotFound) {
+			return nil, failf(CodeCorrupt, err, "the index of a pack is damaged")
 		}
 	}
 	for _, dir := range s.dirs {
@@ -146,77 +148,57 @@ func (s *objectStore) find(packs []*pack, id plumbing.Hash) (plumbing.EncodedObj
 	return nil, plumbing.ErrObjectNotFound
 }
 
-func (s *objectStore) fromPack(from *pack, id plumbing.Hash) (plumbing.EncodedObject, error) {
-	reader := s.borrow()
-	defer s.giveBack(reader)
-	file, err := reader.file(from)
-	if err != nil {
-		return nil, err
-	}
-	object, err := file.Get(id)
-	if err != nil {
-		return nil, failf(CodeCorrupt, err, "object %s cannot be read from its pack", id)
-	}
-	if object.Size() > s.maxSize {
-		return nil, failf(CodeTooLarge, nil, "object %s has %d bytes, more than the limit of %d", id, object.Size(), s.maxSize)
-	}
-	return object, nil
-}
-
-func (r *packReader) file(of *pack) (*packfile.Packfile, error) {
-	if file, ok := r.open[of]; ok {
-		return file, nil
-	}
-	dir, base := filepath.Split(of.path)
-	handle, err := osfs.New(dir, osfs.WithBoundOS()).Open(base)
+func (s *objectStore) fromPack(from *pack, id plumbing.Hash, offset int64) (plumbing.EncodedObject, error) {
+	reader, err := s.reader(from)
 	if err != nil {
 		return nil, ioError(err, "a pack of the repository cannot be opened")
 	}
-	file := packfile.NewPackfileWithCache(of.index, nil, handle, r.cache, 0)
-	r.open[of] = file
-	return file, nil
+	kind, content, err := reader.read(offset, false)
+	if CodeOf(err) == CodeTooLarge {
+		return nil, err
+	}
+	if err != nil {
+		return nil, failf(CodeCorrupt, err, "object %s cannot be read from its pack", id)
+	}
+	return newObject(kind, content), nil
 }
 
-func (r *packReader) close() {
-	for _, file := range r.open {
-		_ = file.Close()
-	}
-}
+// packBits is how many bits of a cache key are an offset; the others number the
+// pack.
+const packBits = 40
 
-func (s *objectStore) borrow() *packReader {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last := len(s.idle) - 1; last >= 0 {
-		reader := s.idle[last]
-		s.idle = s.idle[:last]
-		return reader
+func (s *objectStore) reader(of *pack) (*packReader, error) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.reader != nil {
+		return of.reader, nil
 	}
-	return &packReader{
-		version: s.version,
-		cache:   cache.NewObjectLRU(deltaCache),
-		open:    map[*pack]*packfile.Packfile{},
+	file, err := os.Open(of.path)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (s *objectStore) giveBack(reader *packReader) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if reader.version != s.version {
-		reader.close()
-		return
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	s.idle = append(s.idle, reader)
+	of.reader = &packReader{
+		file: file, size: info.Size(), maxSize: s.maxSize,
+		bases: s.bases, key: of.number << packBits, find: of.index.FindOffset,
+	}
+	return of.reader, nil
 }
 
 // close releases descriptors; the store opens them again when it is asked.
 func (s *objectStore) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, reader := range s.idle {
-		reader.close()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for _, one := range s.packs {
+		if one.reader != nil {
+			_ = one.reader.file.Close() // it was only read
+		}
 	}
-	s.idle, s.packs, s.loaded = nil, nil, false
-	s.version++
+	s.packs, s.loaded = nil, false
+	s.bases.Clear()
 }
 
 // loadPacks returns the packs, listing the directories again when asked to.
@@ -245,7 +227,7 @@ func (s *objectStore) loadPacks(again bool) ([]*pack, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.packs = append(s.packs, &pack{path: file, index: index})
+			s.packs = append(s.packs, &pack{path: file, index: index, number: int64(len(s.packs))})
 		}
 	}
 	s.loaded = true

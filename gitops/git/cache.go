@@ -261,7 +261,7 @@ type ask struct {
 
 // receive asks for a commit and stores what comes.
 func (c *Cache) receive(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, what ask) error {
-	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cache.DefaultMaxSize))
+	store := filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(0))
 	defer store.Close()
 	request, err := newRequest(store, advertised, what)
 	if err != nil {
@@ -273,7 +273,7 @@ func (c *Cache) receive(ctx context.Context, dir string, session transport.Uploa
 	}
 	defer response.Close()
 	size := &countingReader{from: packStream(request, response)}
-	err = packfile.UpdateObjectStorage(store, size)
+	err = receivePack(ctx, filepath.Join(dir, "objects"), size, c.limits.FileBytes)
 	if err != nil && !errors.Is(err, packfile.ErrEmptyPackfile) {
 		return remoteError(ctx, err)
 	}

@@ -26,15 +26,16 @@
 // moves one ref below refs/heads/copilot/ by compare-and-swap, so somebody
 // else's commit is never overwritten; the server's own words come back.
 //
-// Around that line: a [Pool] keeps pristine trees ready, also across restarts, and hands them out by
-// rename; [Workspace.PutGit] makes up a .git for builds that ask for one;
-// [Repository.Log] and [Repository.Blame] read history on the host; and
+// Around that line: a [Pool] keeps pristine trees ready, also across restarts, and
+// hands them out by rename; [Workspace.PutGit] makes up a .git for builds that ask
+// for one; [Repository.Log] and [Repository.Blame] read history on the host; and
 // [Local.CreateBranch] puts a sealed commit into a person's own repository.
 //
-// Memory is bounded: pack indexes (about 28 bytes an object), four readers with
-// sixteen megabytes of delta bases each for a repository, the largest files in
-// flight, and the manifest of each open workspace (about 200 bytes a file). See
-// [Limits] for what bounds the rest.
+// Memory is bounded: pack indexes (about 28 bytes an object), sixty-four megabytes
+// of delta bases for the whole process, the largest files in flight (four readers
+// for a repository, each object refused by its declared size), and the manifest of
+// each open workspace (about 200 bytes a file). See [Limits] for what bounds the
+// rest.
 //
 // The package builds on go-git's plumbing (wire formats, pack files, object
 // encodings) and never starts a process. Its Worktree, alternates and

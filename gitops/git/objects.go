@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
@@ -62,24 +63,40 @@ func readObject(from source, id plumbing.Hash, kind plumbing.ObjectType, limit i
 	return content, nil
 }
 
-const (
-	// maxReaders is how many goroutines may read the objects of a repository at
-	// the same time.
-	maxReaders = 4
-	// baseCache bounds the memory for the objects of a repository that others
-	// are stored as deltas of.
-	baseCache = 64 * cache.MiByte
-)
+// maxReaders is how many goroutines may read the objects of a repository at the
+// same time.
+const maxReaders = 4
+
+// bases remembers objects that others are stored as deltas of, for all packs of
+// the process together, so that their memory does not grow with the number of
+// repositories.
+var bases = cache.NewBufferLRU(64 * cache.MiByte)
+
+// packBits is how many bits of a key of bases are an offset; the others number the
+// pack.
+const packBits = 40
+
+var packsOpened atomic.Int64
+
+// newPackKey returns what makes the offsets of one more pack unique in bases. The
+// numbers last for eight million packs, and then begin again with nothing
+// remembered.
+func newPackKey() int64 {
+	number := packsOpened.Add(1) % (1 << (63 - packBits))
+	if number == 0 {
+		bases.Clear()
+	}
+	return number << packBits
+}
 
 // objectStore reads the objects of one or more object directories: packs
 // through one shared index each, then loose files. Memory is bounded by the
-// indexes (about 28 bytes an object), one cache of delta bases, and the objects
-// that are being read, which are refused by their declared size.
+// indexes (about 28 bytes an object) and the objects that are being read, which
+// are refused by their declared size.
 type objectStore struct {
 	dirs    []string
 	maxSize int64
 	slots   chan struct{}
-	bases   *cache.BufferLRU
 
 	// reading is held while packs are read, so that close waits for it.
 	reading sync.RWMutex
@@ -93,15 +110,13 @@ type objectStore struct {
 type pack struct {
 	path  string
 	index *idxfile.MemoryIndex
-	// number tells the packs of a store apart.
-	number int64
 
 	mu     sync.Mutex
 	reader *packReader // nil until the first object is read
 }
 
 func newObjectStore(maxSize int64, dirs ...string) *objectStore {
-	return &objectStore{dirs: dirs, maxSize: maxSize, slots: make(chan struct{}, maxReaders), bases: cache.NewBufferLRU(baseCache)}
+	return &objectStore{dirs: dirs, maxSize: maxSize, slots: make(chan struct{}, maxReaders)}
 }
 
 // get looks in the packs, then among loose objects, and looks for new packs
@@ -153,7 +168,7 @@ func (s *objectStore) fromPack(from *pack, id plumbing.Hash, offset int64) (plum
 	if err != nil {
 		return nil, ioError(err, "a pack of the repository cannot be opened")
 	}
-	kind, content, err := reader.read(offset, false)
+	kind, content, err := reader.read(offset)
 	if CodeOf(err) == CodeTooLarge {
 		return nil, err
 	}
@@ -162,10 +177,6 @@ func (s *objectStore) fromPack(from *pack, id plumbing.Hash, offset int64) (plum
 	}
 	return newObject(kind, content), nil
 }
-
-// packBits is how many bits of a cache key are an offset; the others number the
-// pack.
-const packBits = 40
 
 func (s *objectStore) reader(of *pack) (*packReader, error) {
 	of.mu.Lock()
@@ -181,10 +192,7 @@ func (s *objectStore) reader(of *pack) (*packReader, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	of.reader = &packReader{
-		file: file, size: info.Size(), maxSize: s.maxSize,
-		bases: s.bases, key: of.number << packBits, find: of.index.FindOffset,
-	}
+	of.reader = &packReader{file: file, size: info.Size(), maxSize: s.maxSize, key: newPackKey(), find: of.index.FindOffset}
 	return of.reader, nil
 }
 
@@ -198,7 +206,6 @@ func (s *objectStore) close() {
 		}
 	}
 	s.packs, s.loaded = nil, false
-	s.bases.Clear()
 }
 
 // loadPacks returns the packs, listing the directories again when asked to.
@@ -227,7 +234,7 @@ func (s *objectStore) loadPacks(again bool) ([]*pack, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.packs = append(s.packs, &pack{path: file, index: index, number: int64(len(s.packs))})
+			s.packs = append(s.packs, &pack{path: file, index: index})
 		}
 	}
 	s.loaded = true

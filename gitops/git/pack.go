@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
@@ -26,10 +25,8 @@ type packReader struct {
 	size int64
 	// maxSize is the largest object that is read.
 	maxSize int64
-	// bases keeps objects that others are deltas of, each with its kind as one
-	// more byte at the end; key makes an offset unique in it.
-	bases *cache.BufferLRU
-	key   int64
+	// key makes an offset unique in bases.
+	key int64
 	// find returns the offset of an object of this pack, for deltas that name
 	// their base by id.
 	find func(id plumbing.Hash) (int64, error)
@@ -61,9 +58,8 @@ type inflater struct {
 // inflaters are kept, since each brings 40 kB of tables.
 var inflaters = sync.Pool{New: func() any { return &inflater{buffer: bufio.NewReaderSize(nil, 8<<10)} }}
 
-// read returns the object at an offset. With keep it is remembered, because it is
-// the base of others.
-func (p *packReader) read(offset int64, keep bool) (plumbing.ObjectType, []byte, error) {
+// read returns the object at an offset, whose bytes nobody may change.
+func (p *packReader) read(offset int64) (plumbing.ObjectType, []byte, error) {
 	in := inflaters.Get().(*inflater)
 	defer inflaters.Put(in)
 	kind, content, chain, err := p.unwind(in, offset)
@@ -77,14 +73,17 @@ func (p *packReader) read(offset int64, keep bool) (plumbing.ObjectType, []byte,
 		if content, err = packfile.PatchDelta(content, chain[i].delta); err != nil {
 			return kind, nil, err
 		}
-		if i > 0 || keep {
-			p.bases.Put(p.key|chain[i].offset, append(content, byte(kind)))
+		if i > 0 {
+			p.remember(chain[i].offset, kind, content)
 		}
 	}
-	if len(chain) == 0 && keep {
-		p.bases.Put(p.key|offset, append(content, byte(kind)))
-	}
 	return kind, content, nil
+}
+
+// remember keeps an object because it is the base of others, with its kind as one
+// more byte at the end.
+func (p *packReader) remember(offset int64, kind plumbing.ObjectType, content []byte) {
+	bases.Put(p.key|offset, append(content, byte(kind)))
 }
 
 // A link of a chain is a delta and where it stands.
@@ -99,7 +98,7 @@ func (p *packReader) unwind(in *inflater, offset int64) (plumbing.ObjectType, []
 	var chain []chainLink
 	var held int64
 	for range maxChain {
-		if kept, ok := p.bases.Get(p.key | offset); ok {
+		if kept, ok := bases.Get(p.key | offset); ok {
 			last := len(kept) - 1
 			return plumbing.ObjectType(kept[last]), kept[:last:last], chain, nil
 		}
@@ -116,7 +115,7 @@ func (p *packReader) unwind(in *inflater, offset int64) (plumbing.ObjectType, []
 		}
 		if !entry.isDelta() {
 			if len(chain) > 0 {
-				p.bases.Put(p.key|offset, append(content, byte(entry.kind)))
+				p.remember(offset, entry.kind, content)
 			}
 			return entry.kind, content, chain, nil
 		}

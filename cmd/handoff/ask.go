@@ -12,6 +12,7 @@ import (
 
 	"handoff/runner/approval"
 	"handoff/runner/report"
+	"handoff/runner/verdict"
 )
 
 // An openQuestion is one that waits for an answer in the terminal.
@@ -114,32 +115,34 @@ func oneLine(text string) string { return report.Reveal(strings.Join(strings.Fie
 // tests shows what the host's own run of the tests came to.
 func (s *screen) tests(run approval.Verification) {
 	commands := oneLine(strings.Join(run.Commands, " && "))
+	summary := run.Verdict.Summary()
 	switch {
-	case run.NotRun != "":
-		s.warn("The tests were not run: " + oneLine(run.NotRun))
 	case len(run.Commands) == 0:
 		s.warn("No test command is configured in .github/handoff.yml, so nothing was tested.")
-	case run.Passed:
-		s.fact("tests", fmt.Sprintf("passed on a clean checkout of the commit in %s: %s", report.Duration(run.Duration), commands))
+	case run.NotRun != "":
+		s.warn("The tests were not run: " + oneLine(run.NotRun))
+	case run.Verdict.Outcome == verdict.Passed:
+		s.fact("tests", fmt.Sprintf("%s in %s: %s", summary, report.Duration(run.Duration), commands))
 	default:
-		s.failedTests(run, commands)
+		s.quote(faint, run.Output)
+		s.alarm(fmt.Sprintf("The tests %s: %s.", oneLine(summary), commands))
+		s.failedTests(run.Verdict)
 	}
 }
 
-func (s *screen) failedTests(run approval.Verification, commands string) {
-	base := ""
-	if run.BaseKnown && run.BasePassed {
-		base = "; they pass on the base"
-	} else if run.BaseKnown {
-		base = "; they fail on the base as well"
+// shownTests is how many failures of a kind are named.
+const shownTests = 50
+
+func (s *screen) failedTests(v verdict.Verdict) {
+	for _, group := range v.Groups() {
+		names := oneLine(strings.Join(group.Tests[:min(len(group.Tests), shownTests)], ", "))
+		if more := len(group.Tests) - shownTests; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		s.line(fmt.Sprintf("  %s (%d): %s", group.Title, len(group.Tests), names))
 	}
-	s.quote(faint, run.Output)
-	s.alarm(fmt.Sprintf("The tests failed with exit code %d: %s%s.", run.ExitCode, commands, base))
-	if len(run.NewFailures) > 0 {
-		s.fact("new", oneLine(strings.Join(run.NewFailures, ", ")))
-	}
-	if len(run.OldFailures) > 0 {
-		s.fact("as before", oneLine(strings.Join(run.OldFailures, ", ")))
+	if method := v.Method(); method != "" {
+		s.line("  " + method)
 	}
 }
 

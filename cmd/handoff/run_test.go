@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"handoff/runner/approval"
+	"handoff/runner/verdict"
 	"handoff/sandbox"
 )
 
@@ -242,7 +243,7 @@ func TestAQuestionCannotForgeTheTerminal(t *testing.T) {
 	for _, prompt := range []approval.Prompt{
 		{
 			TargetRef: "refs/heads/copilot/x", Title: hostile, Body: hostile, Diff: "+" + line + "\n-" + line + "\n",
-			Verification: approval.Verification{Commands: []string{hostile}, ExitCode: 1, Output: hostile, NewFailures: []string{hostile}},
+			Verification: approval.Verification{Commands: []string{hostile}, Output: hostile, Verdict: verdict.Verdict{Outcome: verdict.TimedOut, Detail: hostile, New: []string{hostile}}},
 			Risks:        []approval.Risk{{What: "a secret", Paths: []string{hostile}}},
 		},
 		{Path: hostile, Reason: hostile, Agent: "Tester"},

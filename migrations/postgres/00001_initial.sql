@@ -206,6 +206,22 @@ CREATE TABLE artifacts (
     UNIQUE (session_id, name)
 );
 
+-- What the configured tests came to on a base commit, once for all sessions. The
+-- recipe is a hash of whatever else decides it. While the result is empty, the
+-- holder runs them: a session under the fence with which it claimed that.
+CREATE TABLE base_runs (
+    installation_id BIGINT NOT NULL,
+    repository_id   BIGINT NOT NULL,
+    commit_id       TEXT NOT NULL,
+    recipe          TEXT NOT NULL,
+    result          TEXT NOT NULL DEFAULT '',
+    holder          TEXT NOT NULL,
+    holder_fence    BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    PRIMARY KEY (installation_id, repository_id, commit_id, recipe)
+);
+CREATE INDEX base_runs_age ON base_runs (created_at);
+
 CREATE TABLE outbox (
     id              BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key             TEXT NOT NULL UNIQUE,
@@ -342,6 +358,7 @@ DROP TABLE usage_ledger;
 DROP TABLE agents;
 DROP TABLE approvals;
 DROP TABLE outbox;
+DROP TABLE base_runs;
 DROP TABLE artifacts;
 DROP TABLE blobs;
 DROP TABLE checkpoints;

@@ -9,31 +9,32 @@ import (
 
 	"handoff/agents"
 	"handoff/runner/report"
+	"handoff/runner/verdict"
 )
 
 //go:embed templates/*.md
 var templateFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"inline":   report.Inline,
-	"code":     report.Code,
-	"neutral":  func(text string) string { return report.Neutral(text, 4_000) },
-	"quote":    report.Quote,
-	"fence":    report.Fence,
-	"duration": report.Duration,
-	"tokens":   report.Tokens,
-	"cost":     report.Cost,
-	"short":    Short,
-	"when":     func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
-	"join":     func(paths []string) string { return inlinePaths(paths) },
+	"inline":  report.Inline,
+	"code":    report.Code,
+	"neutral": func(text string) string { return report.Neutral(text, 4_000) },
+	"quote":   report.Quote,
+	"fence":   report.Fence,
+	"tokens":  report.Tokens,
+	"cost":    report.Cost,
+	"short":   Short,
+	"when":    func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
+	"join":    inlineCode,
 }).ParseFS(templateFiles, "templates/*.md"))
 
 // Short is a digest or a commit as people read it: its first eight digits.
 func Short(digest string) string { return digest[:min(len(digest), minPrefix)] }
 
-func inlinePaths(paths []string) string {
-	quoted := make([]string, len(paths))
-	for i, name := range paths {
+// inlineCode lists somebody else's names, each as code.
+func inlineCode(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
 		quoted[i] = report.Code(name)
 	}
 	return strings.Join(quoted, ", ")
@@ -44,21 +45,68 @@ func inlinePaths(paths []string) string {
 type Verification struct {
 	// Commands are what was run, none when nothing is configured.
 	Commands []string
-	Passed   bool
-	// ExitCode and Output belong to the command that failed, or the last one.
-	ExitCode int
+	// NotRun says why the tests could not be run, "" when they were; nothing
+	// below counts then.
+	NotRun string
+	// Verdict is what the runs came to. Its names are the output's.
+	Verdict verdict.Verdict
+	// Output is what the first run printed last, Duration what it took.
 	Output   string
 	Duration time.Duration
-	// NotRun says why the tests could not be run, "" when they were.
-	NotRun string
-	// BasePassed says whether the same tests pass on the base commit; it is
-	// known only when they failed on the sealed one.
-	BaseKnown  bool
-	BasePassed bool
-	// NewFailures and OldFailures name the tests that fail only here, and
-	// those that the base fails as well, where the output names them.
-	NewFailures []string
-	OldFailures []string
+}
+
+// maxTests and maxTestName are how many failures of a kind a prompt names, and
+// how many characters of each.
+const (
+	maxTests    = 20
+	maxTestName = 120
+)
+
+// Result is one line of Markdown that says what the tests came to.
+func (v Verification) Result() string {
+	switch {
+	case len(v.Commands) == 0:
+		return "⚠️ no test command is configured"
+	case v.NotRun != "":
+		return "⚠️ not run: " + report.Inline(v.NotRun)
+	}
+	sign, took := "❌ ", ""
+	switch v.Verdict.Outcome {
+	case verdict.Passed:
+		sign, took = "✅ ", " in "+report.Duration(v.Duration)
+	case verdict.Flaky:
+		sign = "⚠️ "
+	}
+	return sign + report.Inline(v.Verdict.Summary()) + took + ": " + inlineCode(v.Commands)
+}
+
+// Failures lists the tests that failed, by kind, with how they were told apart,
+// as Markdown; "" where there is nothing to list.
+func (v Verification) Failures() string {
+	var lines []string
+	for _, group := range v.Verdict.Groups() {
+		shown := make([]string, min(len(group.Tests), maxTests))
+		for i := range shown {
+			shown[i] = shorten(group.Tests[i], maxTestName)
+		}
+		line := fmt.Sprintf("- %s (%d): %s", group.Title, len(group.Tests), inlineCode(shown))
+		if more := len(group.Tests) - len(shown); more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, line)
+	}
+	if method := v.Verdict.Method(); method != "" {
+		lines = append(lines, "", method)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// shorten cuts a text to a number of characters.
+func shorten(text string, limit int) string {
+	if characters := []rune(text); len(characters) > limit {
+		return string(characters[:limit-1]) + "…"
+	}
+	return text
 }
 
 // A Finding is a secret found in what would leave; it never holds the secret.

@@ -118,7 +118,12 @@ func checkSummary(prompt Prompt) string {
 	if prompt.Kind == kindDeleteFile {
 		return "The crew asks to delete " + report.Inline(prompt.Path) + "."
 	}
-	return fmt.Sprintf("Commit `%s` to `%s`: %s.\n\n%s", prompt.Commit, prompt.Branch(), prompt.Totals(), report.Inline(prompt.Title))
+	summary := fmt.Sprintf("Commit `%s` to `%s`: %s.\n\n%s\n\nTests: %s",
+		prompt.Commit, prompt.Branch(), prompt.Totals(), report.Inline(prompt.Title), prompt.Verification.Result())
+	if failures := prompt.Verification.Failures(); failures != "" {
+		summary += "\n\n" + failures
+	}
+	return report.Cut(summary, checkTextLimit)
 }
 
 // Closing returns the effects that show on GitHub how an approval ended: the

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,23 +49,6 @@ Binary files a/logo.png and b/logo.png differ
 	}
 	if difference := cmp.Diff(want, splitDiff(diff), cmp.AllowUnexported(diffLines{})); difference != "" {
 		t.Error(difference)
-	}
-}
-
-func TestFailedTestsAreNamed(t *testing.T) {
-	output := `=== RUN TestA
---- FAIL: TestA (0.00s)
-    --- FAIL: TestA/deep (0.00s)
-FAILED tests/test_shop.py::test_b - AssertionError
-test store::tests::c ... FAILED
-not ok 3 - greets people
-ok 4 - leaves
---- PASS: TestD
---- FAIL: TestA (0.00s)
-`
-	want := []string{"TestA", "TestA/deep", "tests/test_shop.py::test_b", "store::tests::c", "greets people"}
-	if got := failedTests(output); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

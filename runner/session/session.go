@@ -60,6 +60,7 @@ type Store interface {
 	Decide(ctx context.Context, id string, decision store.Decision) (store.Approval, error)
 	EffectByKey(ctx context.Context, key string) (store.Effect, error)
 	EffectsOfSession(ctx context.Context, sessionID string) ([]store.Effect, error)
+	ForgetBaseRuns(ctx context.Context, age time.Duration) (removed int64, err error)
 	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
 	// Now is the database's time, by which approvals expire.
 	Now() time.Time

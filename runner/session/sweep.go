@@ -35,8 +35,9 @@ func (c *Conductor) tidy(sessionID string) {
 }
 
 // sweep removes what is left behind, now and every hour until ctx is done: the
-// workspaces of sessions that ended elsewhere or in a crash, and the caches of
-// setups and the trees of the pool that are out of use.
+// workspaces of sessions that ended elsewhere or in a crash, the caches of
+// setups and the trees of the pool that are out of use, and what old bases came
+// to.
 func (c *Conductor) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -46,6 +47,7 @@ func (c *Conductor) sweep(ctx context.Context) {
 		if c.Pool != nil {
 			c.Pool.Sweep(ctx, poolAge)
 		}
+		c.sweepBaseRuns(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -94,6 +96,12 @@ func (c *Conductor) dropSetup(ctx context.Context, cache string) {
 	}
 	if err != nil {
 		c.Logger.Warn("the caches of a setup could not be removed", "error", err)
+	}
+}
+
+func (c *Conductor) sweepBaseRuns(ctx context.Context) {
+	if _, err := c.Store.ForgetBaseRuns(ctx, baseRunAge); err != nil && ctx.Err() == nil {
+		c.Logger.Warn("old results of tests could not be removed; it is tried again", "error", err)
 	}
 }
 

@@ -376,6 +376,10 @@ func TestThePageShowsDefaultsOfTheRepositorysFile(t *testing.T) {
 		"approval.require_other": "false",
 		"setup":                  "none",
 		"test":                   "none",
+		"git":                    string(config.Git),
+		"commit.author":          string(config.Commit.Author),
+		"commit.co_author":       fmt.Sprint(config.Commit.CoAuthor),
+		"commit.sign_off":        fmt.Sprint(config.Commit.SignOff),
 	}
 	if config.Approval.RequireOther || config.Setup != nil || config.Test != nil {
 		t.Errorf("the defaults have changed: %+v", config)

@@ -25,6 +25,7 @@ type githubSettings struct {
 	WebhookSecret []string `name:"github-webhook-secret" env:"GITHUB_WEBHOOK_SECRET" sep:"," help:"Webhook secret; two, separated by a comma, while rotating." placeholder:"SECRET"`
 	URL           string   `name:"github-url" env:"GITHUB_URL" help:"Web address of a GitHub Enterprise Server; empty for github.com." placeholder:"URL"`
 	Workflows     bool     `name:"github-workflows" env:"GITHUB_WORKFLOWS" help:"Let approved pushes change workflow files; the App needs the workflows permission."`
+	Verified      bool     `name:"commit-verified" env:"COMMIT_VERIFIED" help:"Let GitHub make and sign every commit, in every repository."`
 	AllowedOwners []string `name:"allowed-owners" env:"ALLOWED_OWNERS" sep:"," help:"Accounts whose repositories may spend; needed unless the App is private." placeholder:"OWNER"`
 }
 
@@ -90,6 +91,7 @@ type approvalSettings struct {
 func (s serveCommand) operator() repoconfig.Operator {
 	operator := s.limitSettings.operator()
 	operator.Role, operator.Expires = repoconfig.Role(s.Role), s.Expires
+	operator.Verified = s.Verified
 	return operator
 }
 

@@ -27,8 +27,16 @@ type File struct {
 	Approval     Approval
 	Models       map[string]string
 	Instructions []string
+	Git          Git
+	Commit       CommitWishes
 
 	lines map[string]int
+}
+
+// CommitWishes are what a file says about commits; nil was not said.
+type CommitWishes struct {
+	Author                      Author
+	CoAuthor, SignOff, Verified *bool
 }
 
 // A Fault is one thing wrong with a configuration file.
@@ -143,6 +151,10 @@ func (r *reader) topLevel(name string, value *yaml.Node) bool {
 		r.mapping("limits.", value, r.limit)
 	case "approval":
 		r.mapping("approval.", value, r.approval)
+	case "git":
+		r.file.Git = Git(r.oneOf(name, value, string(GitNone), string(GitSynthetic)))
+	case "commit":
+		r.mapping("commit.", value, r.commit)
 	default:
 		return false
 	}
@@ -174,7 +186,7 @@ func (r *reader) approval(name string, value *yaml.Node) bool {
 	case "role":
 		approval.Role = Role(r.oneOf(field, value, string(RoleWrite), string(RoleMaintain), string(RoleAdmin)))
 	case "require_other":
-		approval.RequireOther = r.oneOf(field, value, "true", "false") == "true"
+		approval.RequireOther = *r.truth(field, value)
 	case "expires":
 		approval.Expires = r.duration(field, value)
 	case "check_run":
@@ -183,6 +195,27 @@ func (r *reader) approval(name string, value *yaml.Node) bool {
 		return false
 	}
 	return true
+}
+
+func (r *reader) commit(name string, value *yaml.Node) bool {
+	field, commit := "commit."+name, &r.file.Commit
+	switch name {
+	case "author":
+		commit.Author = Author(r.oneOf(field, value, string(AuthorBot), string(AuthorRequester)))
+	case "co_author":
+		commit.CoAuthor = r.truth(field, value)
+	case "sign_off":
+		commit.SignOff = r.truth(field, value)
+	case "verified":
+		commit.Verified = r.truth(field, value)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) truth(field string, node *yaml.Node) *bool {
+	return new(r.oneOf(field, node, "true", "false") == "true")
 }
 
 func (r *reader) text(field string, node *yaml.Node) string {

@@ -16,6 +16,7 @@
 package repoconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -77,6 +78,8 @@ type Config struct {
 	Models map[string]string `json:"models,omitempty"`
 	// Instructions are files that agents are given as the project's customs.
 	Instructions []string `json:"instructions,omitempty"`
+	Git          Git      `json:"git"`
+	Commit       Commit   `json:"commit"`
 }
 
 // Hash names the configuration: equal rules have equal hashes.
@@ -95,6 +98,8 @@ type Operator struct {
 	Limits  Limits
 	Expires time.Duration
 	Timeout time.Duration
+	// Verified makes GitHub sign every commit, in every repository.
+	Verified bool
 }
 
 // DefaultOperator is the floor that an operator who says nothing gets; the
@@ -126,6 +131,8 @@ func (o Operator) Resolve(file *File) (Config, []Fault) {
 		Limits:       o.Limits,
 		Approval:     Approval{Role: o.Role, Expires: o.Expires, CheckRun: "auto"},
 		Instructions: defaultInstructions,
+		Git:          GitNone,
+		Commit:       Commit{Author: AuthorBot, CoAuthor: true, Verified: o.Verified},
 	}
 	if file == nil {
 		return config, nil
@@ -144,6 +151,8 @@ func (o Operator) Resolve(file *File) (Config, []Fault) {
 		ActiveTime: lower(&t, "limits.minutes", o.Limits.ActiveTime, file.Limits.ActiveTime),
 	}
 	config.Approval.Expires = lower(&t, "approval.expires", o.Expires, file.Approval.Expires)
+	config.Git = cmp.Or(file.Git, config.Git)
+	config.Commit = t.commit(config.Commit, file.Commit)
 	config.Approval.RequireOther = file.Approval.RequireOther
 	if file.Approval.CheckRun != "" {
 		config.Approval.CheckRun = file.Approval.CheckRun

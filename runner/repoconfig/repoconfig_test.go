@@ -24,6 +24,8 @@ approval:
 models:
   tester: openai/gpt-4o-mini
 instructions: [docs/CUSTOMS.md]
+git: synthetic
+commit: {author: requester, co_author: false, sign_off: true}
 `))
 	if len(faults) > 0 {
 		t.Fatal(faults)
@@ -42,6 +44,8 @@ instructions: [docs/CUSTOMS.md]
 		Approval:     Approval{Role: RoleMaintain, RequireOther: true, Expires: 24 * time.Hour, CheckRun: "never"},
 		Models:       map[string]string{"tester": "openai/gpt-4o-mini"},
 		Instructions: []string{"docs/CUSTOMS.md"},
+		Git:          GitSynthetic,
+		Commit:       Commit{Author: AuthorRequester, SignOff: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -137,4 +141,39 @@ func FuzzParse(f *testing.F) {
 		}
 		DefaultOperator().Resolve(file)
 	})
+}
+
+// Whom commits name follows the file as far as the operator and GitHub allow.
+func TestWhomCommitsName(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		verified   bool
+		want       Commit
+		fault      string
+	}{
+		{"nothing said", "", false, Commit{Author: AuthorBot, CoAuthor: true}, ""},
+		{"nobody beside the bot", "commit: {co_author: false}", false, Commit{Author: AuthorBot}, ""},
+		{"signed off", "commit: {sign_off: true}", false, Commit{Author: AuthorBot, CoAuthor: true, SignOff: true}, ""},
+		{"the requester's", "commit: {author: requester}", false, Commit{Author: AuthorRequester, CoAuthor: true}, ""},
+		{"signed by GitHub", "commit: {verified: true}", false, Commit{Author: AuthorBot, CoAuthor: true, Verified: true}, ""},
+		{"the operator's signature", "", true, Commit{Author: AuthorBot, CoAuthor: true, Verified: true}, ""},
+		{"no way round the operator", "commit: {verified: false}", true, Commit{Author: AuthorBot, CoAuthor: true, Verified: true}, "commit.verified"},
+		{"signed for somebody else", "commit: {verified: true, author: requester}", false, Commit{Author: AuthorBot, CoAuthor: true, Verified: true}, "commit.author"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file, faults := Parse([]byte(c.file))
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			operator := DefaultOperator()
+			operator.Verified = c.verified
+			config, faults := operator.Resolve(file)
+			if config.Commit != c.want {
+				t.Errorf("%+v, want %+v", config.Commit, c.want)
+			}
+			if got := len(faults); got > 0 != (c.fault != "") || got > 0 && (faults[0].Field != c.fault || faults[0].Line != 1) {
+				t.Errorf("faults %v, want one of %q", faults, c.fault)
+			}
+		})
+	}
 }

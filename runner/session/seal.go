@@ -10,6 +10,7 @@ import (
 
 	"handoff/gitops/git"
 	"handoff/runner"
+	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 )
 
@@ -34,22 +35,14 @@ type seal struct {
 func (h *hold) seal(ctx context.Context, args pushArgs, state *runner.State) (seal, error) {
 	branch := cmp.Or(state.Variables[varBranch], git.BranchName(h.session.Issue, args.Title, shortID(h.session.ID)))
 	pushed := state.Variables[varPushedCommit]
-	author, err := h.author(ctx)
+	info, err := h.commitInfo(ctx, args)
 	if err != nil {
 		return seal{}, err
 	}
+	info.Parent = pushed
 	s := seal{
 		Ref: "refs/heads/" + branch, Old: pushed, BaseBranch: h.base.branch,
-		Protected: []string{"refs/heads/" + h.base.branch},
-		Info: git.CommitInfo{
-			Parent: pushed,
-			Author: author, When: time.Now().UTC().Truncate(time.Second),
-			CoAuthors: []git.Identity{h.identity(h.session.RequesterLogin, h.session.RequesterID)},
-			Message:   cmp.Or(args.CommitMessage, args.Title+"\n\n"+args.Body),
-		},
-	}
-	if url := h.sessionURL(); url != "" {
-		s.Info.Trailers = []git.Trailer{{Key: "Session", Value: url}}
+		Protected: []string{"refs/heads/" + h.base.branch}, Info: info,
 	}
 	checkpoint, err := h.bench.Snapshot(ctx)
 	if err != nil {
@@ -67,6 +60,33 @@ func (h *hold) seal(ctx context.Context, args pushArgs, state *runner.State) (se
 	return s, gitFault(err)
 }
 
+// commitInfo is what the commit says beside its files: the crew's words, and
+// people as the rules of the session name them.
+func (h *hold) commitInfo(ctx context.Context, args pushArgs) (git.CommitInfo, error) {
+	bot, err := h.bot(ctx)
+	if err != nil {
+		return git.CommitInfo{}, err
+	}
+	author, other, rules := bot, h.identity(h.session.RequesterLogin, h.session.RequesterID), h.config.Commit
+	if rules.Author == repoconfig.AuthorRequester {
+		author, other = other, author
+	}
+	info := git.CommitInfo{
+		Author: author, Committer: bot, When: time.Now().UTC().Truncate(time.Second),
+		Message: cmp.Or(args.CommitMessage, args.Title+"\n\n"+args.Body),
+	}
+	if rules.CoAuthor {
+		info.CoAuthors = []git.Identity{other}
+	}
+	if rules.SignOff {
+		info.SignOff = &author
+	}
+	if url := h.sessionURL(); url != "" {
+		info.Trailers = []git.Trailer{{Key: "Session", Value: url}}
+	}
+	return info, nil
+}
+
 // shortID is the part of a session's id that tells two of an issue apart: the
 // end, which is random, where the beginning is the time.
 func shortID(id string) string {
@@ -74,9 +94,8 @@ func shortID(id string) string {
 	return id[max(0, len(id)-6):]
 }
 
-// author is who the commits are by: the App's account, or whom the operator
-// named.
-func (h *hold) author(ctx context.Context) (git.Identity, error) {
+// bot is who makes the commits: the App's account, or whom the operator named.
+func (h *hold) bot(ctx context.Context) (git.Identity, error) {
 	if h.Bot != (git.Identity{}) {
 		return h.Bot, nil
 	}

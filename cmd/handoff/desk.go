@@ -32,6 +32,16 @@ func (s localSource) FetchCommit(ctx context.Context, _ git.Remote, commit strin
 	return err
 }
 
+// FetchHistory makes sure that the commit is there; its history is where it is.
+func (s localSource) FetchHistory(ctx context.Context, remote git.Remote, commit string, _ int) error {
+	return s.FetchCommit(ctx, remote, commit)
+}
+
+// Tags are the names of the tags that stand for a commit.
+func (s localSource) Tags(ctx context.Context, _ git.Remote, commit string) ([]string, error) {
+	return s.local.Tags(ctx, commit)
+}
+
 // Repository returns the repository, of which a session only reads.
 func (s localSource) Repository(git.Remote) (*git.Repository, error) { return s.local.Repository, nil }
 

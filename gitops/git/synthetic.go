@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,10 @@ type SyntheticGit struct {
 	Branch string
 	// Tags are names of tags on the base commit.
 	Tags []string
+	// Of is the workspace whose base commit it tells about, nil for the one that
+	// it is put into: a checkout of a sealed commit looks to a build like the
+	// workspace that was sealed.
+	Of *Workspace
 }
 
 // PutGit writes a made-up .git directory into the tree, for builds that ask git
@@ -29,21 +34,25 @@ type SyntheticGit struct {
 // back: [Workspace.Scan] passes every .git by, so what a command does in it has
 // no effect. [Workspace.DropGit] takes it away.
 func (w *Workspace) PutGit(ctx context.Context, what SyntheticGit) error {
-	refs, err := what.refs(w.base)
+	of := cmp.Or(what.Of, w)
+	refs, err := what.refs(of.base)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	// It is built beside the tree and moved in, so that nothing that a sandbox
 	// left in the tree is ever written through.
 	dir := filepath.Join(w.dir, "meta", "synthetic.git")
 	if err := os.RemoveAll(dir); err != nil {
 		return ioError(err, "the .git directory cannot be made")
 	}
-	if err := w.writeGit(ctx, dir, refs); err != nil {
+	of.mu.Lock()
+	err = of.writeGit(ctx, dir, refs)
+	of.mu.Unlock()
+	if err != nil {
 		return ioError(err, "the .git directory cannot be made")
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err := w.dropGit(); err != nil {
 		return err
 	}
@@ -116,7 +125,34 @@ func (w *Workspace) writeGit(ctx context.Context, dir string, refs map[string]st
 	if err := writeManifest(filepath.Join(dir, "index"), w.manifest); err != nil {
 		return err
 	}
-	return w.writePack(ctx, dir)
+	pack, err := w.basePack(ctx)
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(dir, "objects", "pack"), os.DirFS(pack))
+}
+
+// basePack returns the directory with the base's pack and its index. They are
+// encoded once for a workspace, outside of what a sandbox sees, and copied from
+// there: a link would let a command change what later ones are given.
+func (w *Workspace) basePack(ctx context.Context) (string, error) {
+	dir, fresh := filepath.Join(w.dir, "meta", w.base.String()+".pack"), filepath.Join(w.dir, "meta", "base.fresh")
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+		return dir, nil
+	}
+	if err := os.RemoveAll(fresh); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(fresh, 0o755); err != nil {
+		return "", err
+	}
+	if err := w.writePack(ctx, fresh); err != nil {
+		return "", err
+	}
+	if err := os.Rename(filepath.Join(fresh, "objects", "pack"), dir); err != nil {
+		return "", err
+	}
+	return dir, os.RemoveAll(fresh)
 }
 
 // writePack stores the base commit with all its trees and blobs as one pack. It

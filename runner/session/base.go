@@ -28,6 +28,7 @@ const (
 	varBaseBranch   = VariableBaseBranch
 	varBaseCommit   = VariableBaseCommit
 	varRulesCommit  = "rules_commit"
+	varBaseTags     = "base_tags"
 	varSetupCommand = "setup_command"
 	varTestCommand  = "test_command"
 	varBranch       = outbox.VariableBranch
@@ -51,6 +52,8 @@ type base struct {
 	rules string
 	// fetched says that rules is the tip of the branch as it is now.
 	fetched bool
+	// tags are the tags of commit, where commands see a made-up .git.
+	tags []string
 	// target is the branch of an earlier session of the issue that this one
 	// continues, pushed the commit that it is at; both "" for a new branch.
 	target string
@@ -125,7 +128,8 @@ func tokenFrom(tokens Tokens, write bool) func(context.Context) (string, error) 
 	}
 }
 
-// loadConfig reads the repository's rules from its default branch.
+// loadConfig reads the repository's rules from its default branch, and what they
+// ask for.
 func (h *hold) loadConfig(ctx context.Context) error {
 	content, err := h.base.repository.ReadFile(ctx, h.base.rules, repoconfig.Path, 1<<20)
 	var file *repoconfig.File
@@ -145,7 +149,7 @@ func (h *hold) loadConfig(ctx context.Context) error {
 		h.notices = append(h.notices, repoconfig.Path+", "+wish.String())
 	}
 	h.config = config
-	return nil
+	return h.findTags(ctx)
 }
 
 func configFault(faults []repoconfig.Fault) *fault {
@@ -172,6 +176,7 @@ func (h *hold) variables() agents.Variables {
 		varBaseBranch:   h.base.branch,
 		varBaseCommit:   h.base.commit,
 		varRulesCommit:  h.base.rules,
+		varBaseTags:     strings.Join(h.base.tags, " "),
 		varSetupCommand: cmp.Or(strings.Join(h.config.Setup, " && "), noCommand),
 		varTestCommand:  cmp.Or(strings.Join(h.config.Test, " && "), noCommand),
 		varBranch:       h.base.target,

@@ -96,6 +96,7 @@ func (h *hold) recipe(ctx context.Context) (string, error) {
 	}
 	encoded, err := json.Marshal(map[string]any{
 		"setup": h.config.Setup, "test": h.config.Test, "timeout": h.config.Timeout,
+		"git": h.config.Git, "tags": h.base.tags,
 		"driver": capabilities.Driver, "tier": capabilities.Tier, "mounts": h.ReadOnly, "env": h.Env,
 	})
 	if err != nil {

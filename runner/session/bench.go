@@ -101,6 +101,12 @@ func (b *bench) openWorkspace(ctx context.Context, h *hold) error {
 		}
 	}
 	b.workspace = workspace
+	if h.showsGit() {
+		// A command that a crash cut off has left its own behind.
+		if err := workspace.DropGit(); err != nil {
+			return err
+		}
+	}
 	return b.restore(ctx, last)
 }
 
@@ -203,7 +209,7 @@ func (b *bench) openSandbox(ctx context.Context, h *hold) error {
 		b.limits = "The sandbox of this machine has limits: " + loss
 		h.notices = append(h.notices, b.limits)
 	}
-	b.box, err = h.Sandbox.Create(ctx, h.spec(h.session.ID, b.workspace.Tree(), b.cache, logs))
+	b.box, err = h.createBox(ctx, b.workspace, h.spec(h.session.ID, b.workspace.Tree(), b.cache, logs))
 	return err
 }
 

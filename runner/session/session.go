@@ -87,6 +87,11 @@ type Source interface {
 	// one commit.
 	Fetch(ctx context.Context, remote git.Remote, branch string) (commit string, err error)
 	FetchCommit(ctx context.Context, remote git.Remote, commit string) error
+	// Tags are the names of the tags that stand for a commit.
+	Tags(ctx context.Context, remote git.Remote, commit string) ([]string, error)
+	// FetchHistory makes sure of the commits that end in one, so many at least
+	// where there are as many.
+	FetchHistory(ctx context.Context, remote git.Remote, commit string, depth int) error
 	Repository(remote git.Remote) (*git.Repository, error)
 }
 

@@ -91,7 +91,7 @@ func (h *hold) setUpBase(ctx context.Context, shared string) (err error) {
 // changed in the repository: the diff is the crew's, not the setup's.
 func (h *hold) runSetup(ctx context.Context, shared string) error {
 	logs := filepath.Join(h.workspaceDir(h.session.ID), "logs")
-	box, err := h.Sandbox.Create(ctx, h.spec(h.session.ID+"-setup", h.bench.workspace.Tree(), shared, logs))
+	box, err := h.createBox(ctx, h.bench.workspace, h.spec(h.session.ID+"-setup", h.bench.workspace.Tree(), shared, logs))
 	if err != nil {
 		return err
 	}
@@ -162,6 +162,7 @@ func (h *hold) setupKey(ctx context.Context) (string, error) {
 	}
 	encoded, err := json.Marshal(map[string]any{
 		"setup": h.config.Setup, "files": files, "mounts": h.ReadOnly, "env": h.Env, "continued": continued,
+		"git": h.config.Git,
 	})
 	if err != nil {
 		return "", err

@@ -42,7 +42,7 @@ func (h *hold) testRun(ctx context.Context, name string, checkout func(context.C
 	if err := h.seedCache(ctx, cache); err != nil {
 		return testRun{}, err
 	}
-	box, err := h.Sandbox.Create(ctx, h.spec(h.session.ID+"-"+name, workspace.Tree(), cache, filepath.Join(h.workspaceDir(h.session.ID), "logs")))
+	box, err := h.createBox(ctx, workspace, h.spec(h.session.ID+"-"+name, workspace.Tree(), cache, filepath.Join(h.workspaceDir(h.session.ID), "logs")))
 	if err != nil {
 		return testRun{}, err
 	}

@@ -86,7 +86,7 @@ func TestAShutdownLosesNothing(t *testing.T) {
 
 // A crash is one story that is interrupted.
 type crash struct {
-	t        *testing.T
+	t        testing.TB
 	database string
 	cache    string
 	random   *rand.Rand

@@ -46,7 +46,7 @@ type Store interface {
 	ApprovalByPrompt(ctx context.Context, repositoryID, commentID int64) (store.Approval, error)
 	Decide(ctx context.Context, id string, decision store.Decision) (store.Approval, error)
 	DuePolls(ctx context.Context, node *store.Node, limit int) ([]store.Approval, error)
-	SetPoll(ctx context.Context, id string, next time.Time, etag string) error
+	SetPolls(ctx context.Context, polls []store.Poll) error
 	ExpireApprovals(ctx context.Context, limit int) ([]store.Approval, error)
 	Notify(topics ...store.Topic) (changed <-chan struct{}, stop func())
 	// Now is the database's time, by which approvals expire and polls are due.

@@ -72,22 +72,24 @@ func (p *Poller) round(ctx context.Context, node *store.Node) error {
 		return err
 	}
 	due, err := p.service.store.DuePolls(ctx, node, pollBatch)
-	for _, approval := range due {
-		p.poll(ctx, approval)
+	if err != nil || len(due) == 0 {
+		return err
 	}
-	return err
+	polls := make([]store.Poll, 0, len(due))
+	for _, approval := range due {
+		polls = append(polls, p.poll(ctx, approval))
+	}
+	return p.service.store.SetPolls(ctx, polls)
 }
 
 // poll reads one prompt's reactions and decides if they say so.
-func (p *Poller) poll(ctx context.Context, approval store.Approval) {
+func (p *Poller) poll(ctx context.Context, approval store.Approval) store.Poll {
 	now := p.service.store.Now()
 	next, etag, err := p.read(ctx, approval, now)
 	if err != nil {
 		p.service.log.Warn("the reactions to a prompt could not be used", "approval", approval.ID, "error", err)
 	}
-	if err := p.service.store.SetPoll(ctx, approval.ID, next, etag); err != nil && ctx.Err() == nil {
-		p.service.log.Warn("the next poll could not be set", "approval", approval.ID, "error", err)
-	}
+	return store.Poll{Approval: approval.ID, Next: next, ETag: etag}
 }
 
 // read returns when to look again, and with which ETag. The ETag is kept only

@@ -118,7 +118,7 @@ func (t *tx) markPrompted(ctx context.Context, p ApprovalPrompt) error {
 
 // DuePolls gives the node pending, prompted approvals whose reactions must be
 // read now, at most limit. Each is put off for half a minute, so that no two
-// nodes read the same; SetPoll sets the real time.
+// nodes read the same; SetPolls sets the real time.
 func (s *Store) DuePolls(ctx context.Context, node *Node, limit int) ([]Approval, error) {
 	var due []Approval
 	err := s.transact(ctx, func(t *tx) (err error) {
@@ -131,11 +131,24 @@ func (s *Store) DuePolls(ctx context.Context, node *Node, limit int) ([]Approval
 	return due, err
 }
 
-// SetPoll sets when an approval's reactions are read next, and the ETag of the
-// last answer.
-func (s *Store) SetPoll(ctx context.Context, id string, next time.Time, etag string) error {
+// A Poll says when an approval's reactions are read next, and which ETag the
+// last answer had.
+type Poll struct {
+	Approval string
+	Next     time.Time
+	ETag     string
+}
+
+// SetPolls sets them all in one transaction. An approval that is unknown is
+// passed over.
+func (s *Store) SetPolls(ctx context.Context, polls []Poll) error {
 	return s.transact(ctx, func(t *tx) error {
-		return onlyOne(t.exec(ctx, setPoll, id, next, etag))(ErrNotFound)
+		for _, poll := range polls {
+			if _, err := t.exec(ctx, setPoll, poll.Approval, poll.Next, poll.ETag); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

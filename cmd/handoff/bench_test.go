@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"handoff/agents/llm/tape"
+	"handoff/cmd/handoff/demo"
 	"handoff/gitops/fakegithub"
 	"handoff/runner/store"
 	"handoff/runner/store/storetest"
@@ -212,6 +213,66 @@ func (c *crash) letOneWait(ctx context.Context, s *store.Store, node *store.Node
 		return err
 	}
 	return s.MarkPrompted(ctx, approval.ID, prompt.ID, "hash", time.Now().Add(-time.Hour))
+}
+
+// BenchmarkTakeOver measures how long a session stands still after kill -9 of
+// the node that works on it, until the other node on the same Postgres does.
+func BenchmarkTakeOver(b *testing.B) {
+	var still time.Duration
+	for b.Loop() {
+		still += takeOver(b)
+	}
+	b.ReportMetric((still / time.Duration(b.N)).Seconds(), "s/take-over")
+}
+
+func takeOver(b *testing.B) time.Duration {
+	b.Helper()
+	dir := b.TempDir()
+	c := &crash{t: b, database: storetest.URL(b, storetest.Postgres), cache: b.TempDir(), random: rand.New(rand.NewPCG(0, 0))}
+	c.raise(b.Context(), dir)
+	defer func() {
+		if err := c.world.close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	first := c.start(dir)
+	defer func() { kill(first) }()
+	ada := c.world.github.As(stageMaintainer)
+	issue, err := ada.CreateIssue(stageOwner+"/"+demo.Repository, "Login", "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := ada.Comment(stageOwner+"/"+demo.Repository, issue.Number, "/copilot add a login"); err != nil {
+		b.Fatal(err)
+	}
+	s, err := store.Open(b.Context(), c.database, store.Options{Mode: store.ModeShare})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	worked := worker(b, s, "")
+	c.listen = "127.0.0.1:0"
+	second := c.start(filepath.Join(dir, "second"))
+	defer func() { kill(second) }()
+	time.Sleep(2 * time.Second) // it starts
+	killed := time.Now()
+	kill(first)
+	worker(b, s, worked)
+	return time.Since(killed)
+}
+
+// worker waits until a node other than that works on the session.
+func worker(b *testing.B, s *store.Store, other string) string {
+	b.Helper()
+	for range 6000 {
+		sessions, err := s.Sessions(b.Context(), store.SessionFilter{}, 1)
+		if err == nil && len(sessions) == 1 && sessions[0].Node != "" && sessions[0].Node != other {
+			return sessions[0].Node
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.Fatal("no node works on the session")
+	return ""
 }
 
 // cpuOf is what a process has used.

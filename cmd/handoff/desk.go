@@ -85,6 +85,20 @@ func (d *desk) Permission(_ context.Context, userID int64, login string) (github
 	return github.Permission{User: d.person, Role: "admin", Base: "admin"}, nil
 }
 
+// Issue is always open: the task was given at this terminal.
+func (d *desk) Issue(_ context.Context, number int) (github.Issue, error) {
+	return github.Issue{Number: number, State: "open"}, nil
+}
+
+// Contains says that the history is as it was: the base is a commit of this
+// repository, and the branch that it came from may be any.
+func (d *desk) Contains(context.Context, string, string) (bool, error) { return true, nil }
+
+// ListReactions lists none: the person at the terminal says yes or no.
+func (d *desk) ListReactions(context.Context, int64, string) (github.Reactions, error) {
+	return github.Reactions{}, nil
+}
+
 // FindPullRequestByHead finds none: there are no pull requests here.
 func (d *desk) FindPullRequestByHead(context.Context, string) (github.PullRequest, bool, error) {
 	return github.PullRequest{}, false, nil

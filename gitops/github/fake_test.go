@@ -108,6 +108,11 @@ func TestReadingARepository(t *testing.T) {
 	if err != nil || err2 != nil || len(byName) != 40 || byName != byRef {
 		t.Errorf("CommitSHA = %q, %v; RefSHA = %q, %v", byName, err, byRef, err2)
 	}
+	for commit, want := range map[string]bool{byName: true, strings.Repeat("1", 40): false} {
+		if got, err := s.reader().Contains(ctx, "main", commit); err != nil || got != want {
+			t.Errorf("Contains(main, %s) = %v, %v", commit, got, err)
+		}
+	}
 	_, err = s.reader().RefSHA(ctx, "heads/nothing")
 	s.code(err, github.CodeNotFound)
 	bot, err := s.reader().Bot(ctx)

@@ -182,6 +182,22 @@ func (c *Client) CommitSHA(ctx context.Context, ref string) (string, error) {
 	return sha, err
 }
 
+// Contains says whether a branch has a commit among its history, itself
+// included. A commit that GitHub does not have is in no branch.
+func (c *Client) Contains(ctx context.Context, branch, commit string) (bool, error) {
+	contained := false
+	err := c.call(ctx, kindRead, "compare "+branch, func(ctx context.Context, at repositoryName, api *gh.Client) error {
+		// From the branch to its ancestor there are no commits to list.
+		found, _, err := api.Repositories.CompareCommits(ctx, at.owner, at.name, branch, commit, &gh.ListOptions{PerPage: 1})
+		contained = found.GetStatus() == "behind" || found.GetStatus() == "identical"
+		return err
+	})
+	if CodeOf(err) == CodeNotFound {
+		return false, nil
+	}
+	return contained, err
+}
+
 // RefSHA returns what a fully named ref ("heads/main", "tags/v1") points to,
 // as the API sees it now; [CodeNotFound] when there is none.
 func (c *Client) RefSHA(ctx context.Context, ref string) (string, error) {

@@ -153,7 +153,7 @@ func votes(reactions []github.Reaction) []Answer {
 		if reaction.User.Type != "User" {
 			continue
 		}
-		answer := Answer{By: reaction.User.Login, ByID: reaction.User.ID, Via: "reaction"}
+		answer := Answer{By: reaction.User.Login, ByID: reaction.User.ID, Via: store.ViaReaction}
 		switch reaction.Content {
 		case "+1":
 			answer.Verdict = Approve

@@ -12,7 +12,6 @@ import (
 	"handoff/gitops/github"
 	"handoff/runner/approval"
 	"handoff/runner/outbox"
-	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 	"handoff/sandbox"
 )
@@ -41,7 +40,7 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	remote := git.Remote{
 		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: tokenFrom(host, false),
 	}
-	if err := c.mayPush(ctx, host, row, s); err != nil {
+	if err := c.mayPush(ctx, host, remote, session, row, s); err != nil {
 		if row.ConsumedBy == effect.Key && c.arrived(ctx, remote, s) {
 			// What an earlier attempt did is done, whatever changed since.
 			return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref}, nil
@@ -88,20 +87,13 @@ func push(ctx context.Context, workspace *git.Workspace, remote git.Remote, requ
 
 // mayPush checks everything that an approval rests on again, at the moment of
 // the push.
-func (c *Conductor) mayPush(ctx context.Context, host Repository, row store.Approval, s seal) error {
+func (c *Conductor) mayPush(ctx context.Context, host Repository, remote git.Remote, session store.Session, row store.Approval, s seal) error {
 	action, err := approval.ActionOf(row)
 	if err != nil {
 		return &outbox.Refusal{Reason: "the approval's record was changed after it was made", Err: err}
 	}
 	if action.Kind != toolGitPush || action.Commit != s.Sealed.Commit || action.Tree != s.Sealed.Tree || action.TargetRef != s.Ref || action.ExpectedRemote != s.Old {
 		return &outbox.Refusal{Reason: "the approval is for another commit"}
-	}
-	err = approval.CheckRole(ctx, pushChecker{host}, row.DecidedByID, row.DecidedBy, repoconfig.Role(action.RoleNeeded))
-	if refused, ok := errors.AsType[*approval.Refused](err); ok {
-		return &outbox.Refusal{Reason: "the approval is no longer good: " + refused.Reason}
-	}
-	if err != nil {
-		return err
 	}
 	repository, err := host.Repository(ctx)
 	switch github.CodeOf(err) {
@@ -111,7 +103,14 @@ func (c *Conductor) mayPush(ctx context.Context, host Repository, row store.Appr
 	if err == nil && repository.Archived {
 		return &outbox.Refusal{Reason: "the repository was archived"}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	ground := ground{
+		Conductor: c, host: host, remote: remote, branch: repository.DefaultBranch,
+		rules: session.Variables[varRulesCommit], row: row, action: action,
+	}
+	return ground.holds(ctx)
 }
 
 // A pushChecker is a repository of which only roles are asked.
@@ -119,10 +118,6 @@ type pushChecker struct{ Repository }
 
 func (pushChecker) GetComment(context.Context, int64) (github.Comment, error) {
 	return github.Comment{}, errors.ErrUnsupported
-}
-
-func (pushChecker) ListReactions(context.Context, int64, string) (github.Reactions, error) {
-	return github.Reactions{}, errors.ErrUnsupported
 }
 
 func consumeRefusal(err error) error {

@@ -76,6 +76,10 @@ type Repository interface {
 	// Bot is the account under which the App acts, and its commits are made.
 	Bot(ctx context.Context) (github.User, error)
 	Permission(ctx context.Context, userID int64, login string) (github.Permission, error)
+	Issue(ctx context.Context, number int) (github.Issue, error)
+	// Contains says whether a branch has a commit among its history.
+	Contains(ctx context.Context, branch, commit string) (bool, error)
+	ListReactions(ctx context.Context, comment int64, etag string) (github.Reactions, error)
 	FindPullRequestByHead(ctx context.Context, branch string) (pull github.PullRequest, found bool, err error)
 }
 

@@ -48,6 +48,8 @@ type world struct {
 	outbox       *outbox.Outbox
 	// script is what the model says next.
 	script []agents.Response
+	// first is a commit that a test remembers.
+	first string
 	// fault, when set, is what GitHub answers to the conductor.
 	fault error
 }

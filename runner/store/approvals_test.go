@@ -163,31 +163,9 @@ func TestRejectionAfterTheGracePeriodIsTooLate(t *testing.T) {
 		row, err := w.store.Decide(w.Context(), id, no())
 		w.fails(err, store.ErrAlreadyDecided)
 		w.equal(row.State, store.ApprovalApproved)
-		_, err = w.store.Reopen(w.Context(), id, "max", "reaction removed")
-		w.fails(err, store.ErrAlreadyDecided)
 		// What was approved may still turn out to be out of date.
 		_, err = w.store.Decide(w.Context(), id, store.Decision{State: store.ApprovalSuperseded, By: "host", Via: "host"})
 		w.ok(err)
-	})
-}
-
-func TestReactionTakenBackWithinTheGracePeriod(t *testing.T) {
-	inEachWorld(t, func(w *world) {
-		id := w.asks(w.node("a"), 1, digest, "prompt")
-		w.prompted(id)
-		_, err := w.store.Decide(w.Context(), id, yes())
-		w.ok(err)
-		w.clock.Advance(5 * time.Second)
-		row, err := w.store.Reopen(w.Context(), id, "max", "reaction removed")
-		w.ok(err)
-		w.equal(row.State, store.ApprovalPending)
-		w.equal(row.DecidedBy, "")
-		_, err = w.store.Decide(w.Context(), id, yes())
-		w.ok(err)
-		_, err = w.store.Consume(w.Context(), id, store.Consumption{EffectKey: "push"})
-		w.ok(err)
-		_, err = w.store.Reopen(w.Context(), id, "max", "reaction removed")
-		w.fails(err, store.ErrAlreadyDecided)
 	})
 }
 

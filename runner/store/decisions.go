@@ -14,7 +14,6 @@ var (
 	reject           = named("reject")
 	supersede        = named("supersede")
 	expire           = named("expire")
-	reopen           = named("reopen")
 	approvalFitness  = named("approval_fitness")
 	consume          = named("consume")
 	expiredApprovals = named("expired_approvals")
@@ -31,9 +30,13 @@ const (
 	ApprovalGrace = 10 * time.Second
 )
 
-// ViaTerminal is [Decision.Via] of an answer that was typed where the prompt was
-// shown.
-const ViaTerminal = "terminal"
+// Values of [Decision.Via] that make a difference.
+const (
+	// ViaTerminal is an answer that was typed where the prompt was shown.
+	ViaTerminal = "terminal"
+	// ViaReaction is one that can be taken back without a word.
+	ViaReaction = "reaction"
+)
 
 // A Decision is what somebody decided about an approval.
 type Decision struct {
@@ -157,17 +160,6 @@ func (t *tx) lockApprovalSession(ctx context.Context, id string) error {
 	}
 	_, err = one(ctx, t.conn, scanOne[string], lockSession, session)
 	return err
-}
-
-// Reopen makes an approval pending again whose reaction was removed within
-// [ApprovalGrace] of the decision, unless it was consumed or expired
-// ([ErrAlreadyDecided] with the row that stands).
-func (s *Store) Reopen(ctx context.Context, id, by, reason string) (Approval, error) {
-	return s.changeApproval(ctx, id, func(t *tx) (AuditEntry, error) {
-		err := onlyOne(t.exec(ctx, reopen, id, reason, ApprovalGrace.Milliseconds()))(ErrAlreadyDecided)
-		return AuditEntry{Actor: by, Action: "approval.reopened",
-			Detail: detail("reason", reason)}, err
-	})
 }
 
 // A Consumption is what is about to be done under an approval. Empty fields are

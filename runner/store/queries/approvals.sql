@@ -75,11 +75,6 @@ WHERE id = $1 AND state IN ('pending', 'approved')
 UPDATE approvals SET state = $2, decided_by = $3, decided_by_id = $4, decided_via = $5, reason = $6, decided_at = @now
 WHERE id = $1 AND state = 'pending' AND expires_at > 0 AND expires_at <= @now
 
--- name: reopen
-UPDATE approvals SET state = 'pending', decided_by = '', decided_by_id = 0, decided_via = '', reason = $2,
-  decided_at = 0, next_poll_at = @now
-WHERE id = $1 AND state = 'approved' AND decided_at + $3 > @now AND (expires_at = 0 OR expires_at > @now)
-
 -- name: approval_fitness
 -- Whether its time is over, and whether it is from before a restored backup.
 SELECT (expires_at > 0 AND expires_at <= @now),

@@ -15,10 +15,10 @@ import (
 // with exactly its tools.
 func TestCrewHasItsFiveAgentsAndTheirTools(t *testing.T) {
 	want := map[string][]string{
-		"copilot":       {"plan_task", "list_files", "search_files", "read_file", "git_push"},
-		"architect":     {"read_file", "list_files", "search_files", "write_file"},
-		"implementer":   {"read_file", "list_files", "search_files", "write_file", "apply_patch", "edit", "delete_file", "run_command"},
-		"tester":        {"run_tests", "run_command", "read_file", "list_files", "search_files", "write_file", "apply_patch"},
+		"copilot":       {"plan_task", "list_files", "search_files", "read_file", "git_log", "git_blame", "git_push"},
+		"architect":     {"read_file", "list_files", "search_files", "git_log", "git_blame", "write_file"},
+		"implementer":   {"read_file", "list_files", "search_files", "git_log", "git_blame", "write_file", "apply_patch", "edit", "delete_file", "run_command"},
+		"tester":        {"run_tests", "run_command", "read_file", "list_files", "search_files", "git_log", "git_blame", "write_file", "apply_patch"},
 		"documentation": {"read_file", "list_files", "search_files", "write_file"},
 	}
 	got := map[string][]string{}

@@ -118,7 +118,7 @@ func TestSearchStopsWhenCancelled(t *testing.T) {
 // The crew is offered nothing that does not exist, and every tool's schema and
 // description can be sent to a model.
 func TestTheCrewsToolsExist(t *testing.T) {
-	b := newBench(t, nil, func(c *Config) { c.Publishing = &Publishing{} })
+	b := newBench(t, nil, func(c *Config) { c.Publishing, c.History = &Publishing{}, &chronicle{} })
 	registry, err := b.box.Registry()
 	if err != nil {
 		t.Fatal(err)

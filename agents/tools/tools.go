@@ -15,8 +15,8 @@
 //   - [Tree] is the session's files. Every access goes through os.Root and
 //     stays inside the tree, whatever links the tree contains.
 //   - [Commander] runs commands in the sandbox, [Guard] puts back what a
-//     command of a limited agent changed elsewhere, [Publishing] seals and
-//     pushes. The session's conductor supplies them.
+//     command of a limited agent changed elsewhere, [History] reads what was
+//     committed before, [Publishing] seals and pushes. The session's conductor supplies them.
 //   - What the session has read is remembered ([readSet]) so that no file is
 //     overwritten unseen. It lives in memory and is computed again after a
 //     restart by [Toolbox.Restore] from the session's items, whose outputs name
@@ -65,6 +65,8 @@ type Config struct {
 	Untouchable func(path string) string
 	// Agents are the slugs that may own a task of the checklist.
 	Agents []string
+	// History makes git_log and git_blame work; without it they are not offered.
+	History History
 	// Publishing makes git_push work; without it the tool is not offered.
 	Publishing *Publishing
 }
@@ -90,6 +92,9 @@ func New(config Config) (*Toolbox, error) {
 		readFileTool, listFilesTool, searchFilesTool,
 		writeFileTool, applyPatchTool, editTool, deleteFileTool,
 		runCommandTool, runTestsTool, planTaskTool,
+	}
+	if config.History != nil {
+		makers = append(makers, gitLogTool, gitBlameTool)
 	}
 	if config.Publishing != nil {
 		makers = append(makers, gitPushTool)

@@ -28,6 +28,7 @@ func (h *hold) toolbox(ctx context.Context, b *bench) (*agents.Registry, error) 
 		WhyNoCommands:  b.limits,
 		Ignored:        (&listing{workspace: b.workspace}).ignored,
 		Agents:         slices.Sorted(maps.Keys(h.crew)),
+		History:        &past{hold: h},
 		Publishing:     &tools.Publishing{Effects: h.pushEffects},
 	}
 	if b.box != nil {

@@ -101,7 +101,8 @@ func (b *bot) readKeys() (err error) {
 	b.scanner = secrets.New(b.knownSecrets()...)
 	b.model, err = openModel(b.settings.modelSettings, tapeSettings{Record: b.settings.Record}, b.scanner, b.around.getenv, b.log)
 	app, failed := github.NewApp(github.Config{
-		AppID: b.settings.AppID, PrivateKey: b.settings.PrivateKey, BaseURL: b.settings.URL, Workflows: b.settings.Workflows, Logger: b.log,
+		AppID: b.settings.AppID, PrivateKey: b.settings.PrivateKey, BaseURL: b.settings.URL, Workflows: b.settings.Workflows,
+		OnToken: b.scanner.Learn, Logger: b.log,
 	})
 	b.app = app
 	return errors.Join(failed, err)

@@ -64,6 +64,9 @@ type Config struct {
 	// Workflows asks for permission to change workflow files with every push
 	// token. The App must have been given it.
 	Workflows bool
+	// OnToken is given the value of every token that is minted, before anybody
+	// uses it, so that it can be kept out of whatever leaves; may be nil.
+	OnToken func(value string)
 	// UserAgent names the program to GitHub; "" means "handoff".
 	UserAgent string
 	// Logger receives what happens below the API's surface; nil means nothing
@@ -84,6 +87,7 @@ type App struct {
 	clock     *clock
 	userAgent string
 	workflows bool
+	onToken   func(value string)
 	log       *slog.Logger
 	jwt       *gh.Client
 
@@ -120,11 +124,15 @@ func NewApp(config Config) (*App, error) {
 		clock:         newClock(),
 		userAgent:     cmp.Or(config.UserAgent, "handoff"),
 		workflows:     config.Workflows,
+		onToken:       config.OnToken,
 		log:           config.Logger,
 		installations: make(map[int64]*Installation),
 	}
 	if a.base == nil {
 		a.base = newTransport()
+	}
+	if a.onToken == nil {
+		a.onToken = func(string) {}
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)

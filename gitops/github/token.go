@@ -193,6 +193,7 @@ func (t *tokenSource) mint(ctx context.Context) (minted, error) {
 		skew := app.clock.skew.Load()
 		token, response, err := t.mintOnce(ctx)
 		if err == nil {
+			app.onToken(token.Value)
 			made := minted{token: token, madeAt: app.clock.local()}
 			t.mu.Lock()
 			t.current = made

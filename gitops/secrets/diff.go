@@ -22,7 +22,7 @@ func (s *Scanner) ScanDiff(diff string) ([]Finding, error) {
 			}
 			findings = append(findings, finding)
 		}
-		for range s.known.find(file.path) {
+		for range s.findKnown(file.path) {
 			findings = append(findings, Finding{File: redacted, Line: 1, Rule: RuleKnown, Description: "a secret of this installation, in a file name"})
 		}
 	}

@@ -40,15 +40,20 @@ type position struct{ form, offset int }
 func newKnownSecrets(secrets []string) *knownSecrets {
 	k := &knownSecrets{windows: map[string]position{}}
 	for _, secret := range secrets {
-		secret = withoutArmour(secret)
-		if len(reduce(secret)) < MinKnown {
-			continue
-		}
-		for _, form := range formsOf(secret) {
-			k.add(reduce(form))
-		}
+		k.learn(secret)
 	}
 	return k
+}
+
+// learn adds a secret in all its forms.
+func (k *knownSecrets) learn(secret string) {
+	secret = withoutArmour(secret)
+	if len(reduce(secret)) < MinKnown {
+		return
+	}
+	for _, form := range formsOf(secret) {
+		k.add(reduce(form))
+	}
 }
 
 func (k *knownSecrets) add(form string) {

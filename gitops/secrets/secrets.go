@@ -3,10 +3,11 @@
 //
 // Two things are looked for. The rules of gitleaks find what has the shape of a
 // secret (a cloud key, a private key, a token). And the secrets that the host
-// itself knows (its tokens, its keys, the canaries of a session) are found in
-// any of the forms in which a program or a model might carry them out: plain,
-// reversed, in hexadecimal, base64, percent or numeric escapes, with the
-// beginning cut off, or split up by line ends, quotes and plus signs.
+// itself knows (its keys, its tokens as they are minted, the canaries of a
+// session) are found in any of the forms in which a program or a model might
+// carry them out: plain, reversed, in hexadecimal, base64, percent or numeric
+// escapes, with the beginning cut off, or split up by line ends, quotes and plus
+// signs. [Scanner.Learn] adds those that come to be known on the way.
 //
 // A [Finding] names file, line and rule and never holds the secret; [Scanner.Redact]
 // returns a text without it. Comments such as "gitleaks:allow" are not obeyed:
@@ -48,9 +49,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s", cmp.Or(f.File, "text"), f.Line, f.Rule)
 }
 
-// A Scanner looks for secrets. It is immutable and safe for concurrent use.
+// A Scanner looks for secrets. It is safe for concurrent use.
 type Scanner struct {
-	known *knownSecrets
+	known   *knownSecrets
+	learned learned
 }
 
 // New returns a scanner that also looks for the given secrets. One with fewer
@@ -106,7 +108,12 @@ func (s *Scanner) Redact(text string) (string, error) {
 
 // RedactKnown returns the text with every secret that the host knows replaced,
 // and what only looks like one left alone.
-func (s *Scanner) RedactKnown(text string) string { return without(text, s.known.find(text)) }
+func (s *Scanner) RedactKnown(text string) string { return without(text, s.findKnown(text)) }
+
+// findKnown returns every place of a secret that the host knows.
+func (s *Scanner) findKnown(text string) []hit {
+	return append(s.known.find(text), s.learned.find(text)...)
+}
 
 // without returns the text with every hit replaced by "[redacted]".
 func without(text string, hits []hit) string {
@@ -137,7 +144,7 @@ type hit struct {
 }
 
 func (s *Scanner) hits(path, text string) ([]hit, error) {
-	hits := s.known.find(text)
+	hits := s.findKnown(text)
 	d, err := detector()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package secrets
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -184,5 +185,45 @@ func TestRedactKnownLeavesLookalikesAlone(t *testing.T) {
 	got := scanner.RedactKnown("aws_key = \"AKIAZ5VYFN7Q2WPLKJ3T\" canary-Kq7vT2mXw9RzB4nYc6Hd8Lp3")
 	if want := "aws_key = \"AKIAZ5VYFN7Q2WPLKJ3T\" [redacted]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What is learned on the way is looked for from then on, in every form; the
+// newest few hundred are remembered, whatever comes.
+func TestLearnedSecrets(t *testing.T) {
+	s := New("a-known-one-9f8e7d6c5b4a")
+	token := func(n int) string { return fmt.Sprintf("v1.%020x%020x", n*7919+1, n*104729+3) }
+	text := "Authorization: " + token(1) + " " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+token(1)))
+	if got := s.RedactKnown(text); got != text {
+		t.Errorf("redacted before anybody knew: %s", got)
+	}
+	s.Learn(token(1))
+	s.Learn(token(1))
+	s.Learn("")
+	if got := s.RedactKnown(text); strings.Count(got, redacted) != 2 || strings.Contains(got, token(1)[4:]) {
+		t.Errorf("left over: %s", got)
+	}
+	findings, err := s.ScanFile("a/b.txt", "one\ntwo\n"+token(1))
+	if err != nil || len(findings) != 1 || findings[0].String() != "a/b.txt:3: "+RuleKnown {
+		t.Errorf("%v, %v", findings, err)
+	}
+	var group sync.WaitGroup
+	for part := range 4 {
+		group.Go(func() {
+			for n := part; n < 3*maxLearned; n += 4 {
+				s.Learn(token(n))
+				s.RedactKnown(text)
+			}
+		})
+	}
+	group.Wait()
+	if n := len(s.learned.values); n > maxLearned || n < maxLearned/2 {
+		t.Errorf("%d are remembered", n)
+	}
+	s.Learn(token(1e6))
+	for _, one := range []string{token(1e6), "a-known-one-9f8e7d6c5b4a"} {
+		if got := s.RedactKnown(one); got != redacted {
+			t.Errorf("%q", got)
+		}
 	}
 }

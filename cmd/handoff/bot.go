@@ -225,6 +225,10 @@ func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session
 		Pusher: func(installation, repository int64) session.Tokens {
 			return b.app.Installation(installation).Writer(repository)
 		},
+		Granted: func(ctx context.Context, installation int64) (map[string]string, error) {
+			info, err := b.app.Installation(installation).Info(ctx)
+			return info.Permissions, err
+		},
 	}
 	if b.pool != nil {
 		options.Pool = b.pool

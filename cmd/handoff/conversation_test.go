@@ -376,10 +376,22 @@ func (s *scene) poll(ctx context.Context, what string, done func(fakegithub.Repo
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("there was never %s", what)
+			return fmt.Errorf("there was never %s; there is\n%s", what, comments(repository))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// comments is everything that was commented, for whoever has to find out why a
+// comment never came.
+func comments(repository fakegithub.Repository) string {
+	var text strings.Builder
+	for _, issue := range repository.Issues {
+		for _, comment := range issue.Comments {
+			fmt.Fprintf(&text, "#%d %s\n", issue.Number, comment.Body)
+		}
+	}
+	return text.String()
 }
 
 // patch N prints the work that the N-th session kept, from the link that was

@@ -111,6 +111,11 @@ func (r *Router) verb(ctx context.Context, command store.Command, detail store.C
 			return r.message(command, detail, active), nil
 		}
 		return r.task(command, detail, lane), nil
+	case "plan", "go", "check":
+		if running {
+			return r.reply(command, "running", answerData{Verb: command.Verb, Session: r.sessionData(active)}), nil
+		}
+		return r.prepare(ctx, command, detail, lane)
 	case "stop":
 		if !running {
 			return r.reply(command, "idle", answerData{Verb: "stop"}), nil
@@ -132,6 +137,19 @@ func (r *Router) verb(ctx context.Context, command store.Command, detail store.C
 	default:
 		return r.reply(command, "help", answerData{Word: command.Verb}), nil
 	}
+}
+
+// prepare does what comes before the work, on an issue where nothing runs.
+func (r *Router) prepare(ctx context.Context, command store.Command, detail store.CommentDetail, lane int) (store.Routing, error) {
+	switch {
+	case command.Verb == "go":
+		return r.goOn(ctx, command, lane)
+	case command.Verb == "check":
+		return r.errand(command, detail, lane, ErrandCheck), nil
+	case strings.TrimSpace(command.Text) == "":
+		return r.reply(command, "help", answerData{Word: command.Verb}), nil
+	}
+	return r.errand(command, detail, lane, ErrandPlan), nil
 }
 
 // task starts a session.
@@ -199,6 +217,11 @@ func (r *Router) again(ctx context.Context, command store.Command, lane int) (st
 		return store.Routing{}, err
 	}
 	variables := agents.Variables{VariableRetryOf: last.ID}
+	for _, name := range []string{VariableErrand, VariablePlanOf} {
+		if value := last.Variables[name]; value != "" {
+			variables[name] = value
+		}
+	}
 	switch {
 	case command.Verb == "renew" && last.State != store.StateExpired:
 		return r.reply(command, "nothing_to_renew", answerData{Session: r.sessionData(last)}), nil

@@ -273,7 +273,11 @@ func TestStatusHelpAndVerbsThatMakeNoSense(t *testing.T) {
 		{"help", "", false, "/copilot stop"},
 		{"help", "frobnicate", false, "“frobnicate”"},
 		{"help", "@octo/everyone<b>", false, "@&#8203;octo"},
-		{"plan", "a login", false, "“plan”"},
+		{"plan", "", false, "“plan”"},
+		{"plan", "a login", true, "nothing to plan now"},
+		{"go", "", false, "no plan on this issue"},
+		{"go", "", true, "nothing to go on with"},
+		{"check", "", true, "nothing to check now"},
 		{"fix", "", false, "“fix”"},
 		{"retry", "", false, "no session on this issue yet"},
 		{"retry", "", true, "nothing to retry"},
@@ -310,6 +314,28 @@ func TestRetryGoesOnFromTheLastSession(t *testing.T) {
 	w.says(mona, "renew", "")
 	w.route()
 	w.mustSay("No request for approval has expired", "cancelled", "retry")
+}
+
+// What was only to be planned is not done because it is tried again, and a plan
+// that never became one is nothing to go on with.
+func TestAPlanThatWasStoppedIsNoLeaveToWork(t *testing.T) {
+	w := newWorld(t)
+	for _, command := range []struct{ verb, text string }{
+		{"plan", "add a login"}, {"stop", ""}, {"go", ""}, {"retry", ""}, {"stop", ""}, {"check", ""},
+	} {
+		w.says(mona, command.verb, command.text)
+	}
+	w.route()
+	w.mustSay("no plan on this issue")
+	sessions := w.sessions()
+	if len(sessions) != 3 {
+		t.Fatalf("%d sessions", len(sessions))
+	}
+	for i, want := range []string{ErrandPlan, ErrandPlan, ErrandCheck} {
+		if s := sessions[i]; s.Variables[VariableErrand] != want || (want == ErrandPlan) != (s.Task == "add a login") {
+			t.Errorf("session %d is for %q: %q", i+1, s.Variables[VariableErrand], s.Task)
+		}
+	}
 }
 
 // A comment on a pull request of ours belongs to the issue that it came from.

@@ -9,6 +9,7 @@ import (
 
 	"handoff/agents"
 	"handoff/runner"
+	"handoff/runner/intake"
 	"handoff/runner/outbox"
 	"handoff/runner/report"
 	"handoff/runner/store"
@@ -19,15 +20,23 @@ const patchName = "work.patch"
 
 // An end is how a session ended, in words.
 type end struct {
-	state   store.SessionState
-	code    string
-	result  string
-	failure string
-	next    string
+	state store.SessionState
+	// headline is said in place of the state's usual one.
+	headline string
+	code     string
+	result   string
+	failure  string
+	next     string
 }
+
+// words are the one line that says how it ended.
+func (e end) words() string { return cmp.Or(e.headline, headlines[e.state]) }
 
 // finishFinal ends a session whose crew has given its answer.
 func (h *hold) finishFinal(ctx context.Context, outcome runner.Outcome) error {
+	if h.errand() == intake.ErrandPlan {
+		return h.finishPlan(ctx, outcome)
+	}
 	return h.finish(ctx, end{state: store.StateCompleted, result: outcome.Output})
 }
 
@@ -78,7 +87,7 @@ func (h *hold) finish(ctx context.Context, e end) error {
 	h.progress.doing("", "")
 	patch := h.patchLink(ctx, e)
 	err := h.progress.edit(ctx, string(e.state), func(r *report.Progress) {
-		r.Headline, r.Result, r.Failure, r.Next = headlines[e.state], e.result, e.failure, e.next
+		r.Headline, r.Result, r.Failure, r.Next = e.words(), e.result, e.failure, e.next
 		r.PatchURL, r.PatchUntil = patch.URL, patch.Expires
 	})
 	if err != nil {
@@ -98,7 +107,7 @@ func (h *hold) finish(ctx context.Context, e end) error {
 func (h *hold) notice(e end, patch Link) (store.Effect, error) {
 	session := h.lease.Session()
 	last := report.LastWords{
-		Requester: session.RequesterLogin, State: string(e.state), Headline: headlines[e.state],
+		Requester: session.RequesterLogin, State: string(e.state), Headline: e.words(),
 		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 		PatchURL: patch.URL, PatchUntil: patch.Expires,
 	}

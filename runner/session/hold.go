@@ -25,10 +25,12 @@ type hold struct {
 	host Repository
 	// base is what the session works on, and config its rules; both are known
 	// after prepare.
-	base     base
-	config   repoconfig.Config
-	notices  []string
-	crew     map[string]agents.Agent
+	base    base
+	config  repoconfig.Config
+	notices []string
+	crew    map[string]agents.Agent
+	// plan is what the session shall work by, "" where nobody planned.
+	plan     string
 	bench    *bench
 	progress *progress
 	// ended says that the session is over.
@@ -157,7 +159,7 @@ func (h *hold) work(ctx context.Context) error {
 	parked, err := h.decisions(ctx)
 	if err == nil && !parked {
 		if err = h.prepare(ctx); err == nil {
-			err = h.run(ctx)
+			err = h.serve(ctx)
 		}
 	}
 	if failed, ok := errors.AsType[*fault](err); ok {

@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"handoff/agents"
+	"handoff/runner/intake"
 	"handoff/runner/report"
 	"handoff/runner/store"
 )
@@ -17,7 +18,14 @@ import (
 //go:embed templates/*.txt
 var templateFiles embed.FS
 
-var templates = template.Must(template.ParseFS(templateFiles, "templates/*.txt"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"inline":   report.Inline,
+	"fence":    func(text string) string { return report.Fence(text, "") },
+	"duration": report.Duration,
+	"tokens":   report.Tokens,
+	"dollars":  func(micros int64) string { return fmt.Sprintf("$%.2f", float64(micros)/1e6) },
+	"words":    func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+}).ParseFS(templateFiles, "templates/*.txt"))
 
 // prepare makes everything ready that the crew needs.
 func (h *hold) prepare(ctx context.Context) error {
@@ -26,7 +34,7 @@ func (h *hold) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{h.findBase, h.loadConfig, h.loadCrew, h.openBench, h.setUp} {
+	for _, step := range []func(context.Context) error{h.findBase, h.loadConfig, h.loadCrew, h.loadPlan, h.openBench, h.setUp} {
 		if err := step(ctx); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -64,6 +72,9 @@ func (h *hold) loadCrew(ctx context.Context) error {
 			h.notices = append(h.notices, fmt.Sprintf("`models.%s` names no agent of the crew; it was left out", name))
 		}
 	}
+	if h.errand() == intake.ErrandPlan {
+		h.planOnly()
+	}
 	if maps.Equal(h.session.AgentVersions, versions) {
 		return nil
 	}
@@ -81,6 +92,8 @@ func (h *hold) input() string {
 		"Issue":     h.session.Issue,
 		"Title":     quoteLines(h.session.IssueTitle),
 		"Body":      quoteLines(h.session.IssueBody),
+		"PlanOnly":  h.errand() == intake.ErrandPlan,
+		"Plan":      h.plan,
 		"Customs":   h.bench.customs,
 		"Limits":    h.bench.limits,
 	}); err != nil {

@@ -120,7 +120,10 @@ type Options struct {
 	// Pusher returns what mints tokens for pushing; it is asked only after an
 	// approval was consumed.
 	Pusher func(installation, repository int64) Tokens
-	Cache  Source
+	// Granted returns what an installation lets the App do, by GitHub's names
+	// of permissions; may be nil.
+	Granted func(ctx context.Context, installation int64) (map[string]string, error)
+	Cache   Source
 	// Pool hands out workspaces that were made ahead of time; may be nil.
 	Pool    Pool
 	Sandbox sandbox.Driver

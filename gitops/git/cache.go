@@ -232,23 +232,52 @@ func (c *Cache) fetch(ctx context.Context, dir string, session transport.UploadP
 	if err != nil {
 		return err
 	}
-	err = c.receive(ctx, dir, session, advertised, ask{id, tips, 1})
+	err = c.receiveWhole(ctx, dir, session, advertised, ask{id, tips, 1})
 	if CodeOf(err) == CodeTransport && len(tips) > 0 {
-		err = c.receive(ctx, dir, session, advertised, ask{id, nil, 1})
+		err = c.receiveWhole(ctx, dir, session, advertised, ask{id, nil, 1})
 	}
 	if err != nil {
 		return err
 	}
+	return addTip(dir, id)
+}
+
+// receiveWhole asks for a commit and makes sure that all its files are here then.
+func (c *Cache) receiveWhole(ctx context.Context, dir string, session transport.UploadPackSession, advertised *packp.AdvRefs, what ask) error {
+	if err := c.receive(ctx, dir, session, advertised, what); err != nil {
+		return err
+	}
 	objects := newObjectStore(c.limits.FileBytes, filepath.Join(dir, "objects"))
 	defer objects.close()
-	commit, err := readCommit(objects, id)
-	if err == nil {
-		_, err = readTree(objects, commit.TreeHash)
-	}
-	if err != nil {
+	if err := checkWhole(objects, what.want, what.haves); err != nil {
 		return failf(CodeTransport, err, "the git server did not send what was asked for; try again later")
 	}
-	return addTip(dir, id)
+	return nil
+}
+
+// checkWhole looks for every object of a commit that commits known to be whole do
+// not have at the same place.
+func checkWhole(objects *objectStore, id plumbing.Hash, whole []plumbing.Hash) error {
+	commit, err := readCommit(objects, id)
+	if err != nil {
+		return err
+	}
+	var known []plumbing.Hash
+	for _, one := range whole {
+		if found, err := readCommit(objects, one); err == nil {
+			known = append(known, found.TreeHash)
+		}
+	}
+	ids, err := newObjects(objects, commit.TreeHash, known)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if there, err := objects.has(id); !there {
+			return cmp.Or(err, missing(id))
+		}
+	}
+	return nil
 }
 
 // An ask is for one commit with so many commits of history, by somebody who has
@@ -273,7 +302,10 @@ func (c *Cache) receive(ctx context.Context, dir string, session transport.Uploa
 	}
 	defer response.Close()
 	size := &countingReader{from: packStream(request, response)}
-	err = receivePack(ctx, filepath.Join(dir, "objects"), size, c.limits.FileBytes)
+	objects := filepath.Join(dir, "objects")
+	here := newObjectStore(c.limits.FileBytes, objects)
+	defer here.close()
+	err = receivePack(ctx, objects, size, c.limits.FileBytes, here)
 	if err != nil && !errors.Is(err, packfile.ErrEmptyPackfile) {
 		return remoteError(ctx, err)
 	}
@@ -301,8 +333,14 @@ func newRequest(store *filesystem.Storage, advertised *packp.AdvRefs, what ask) 
 	if err != nil {
 		return nil, ioError(err, "the cache cannot be read")
 	}
-	if len(what.haves) > 0 {
-		request.Shallows = shallows
+	if len(what.haves) == 0 {
+		return request, nil
+	}
+	request.Shallows = shallows
+	// go-git takes this capability out of what servers advertise. One that does not
+	// know it may send everything, or refuse and be asked for everything.
+	if err := request.Capabilities.Set(capability.ThinPack); err != nil {
+		return nil, failf(CodeTransport, err, "the server's capabilities contradict each other")
 	}
 	return request, nil
 }

@@ -51,12 +51,17 @@ func readObject(from source, id plumbing.Hash, kind plumbing.ObjectType, limit i
 	if object.Size() > limit {
 		return nil, failf(CodeTooLarge, nil, "object %s has %d bytes, more than the limit of %d", id, object.Size(), limit)
 	}
+	return contentOf(object, id)
+}
+
+// contentOf returns the bytes of an object, with room for one more.
+func contentOf(object plumbing.EncodedObject, id plumbing.Hash) ([]byte, error) {
 	reader, err := object.Reader()
 	if err != nil {
 		return nil, failf(CodeCorrupt, err, "object %s cannot be read", id)
 	}
 	defer reader.Close()
-	content := make([]byte, object.Size())
+	content := make([]byte, object.Size(), object.Size()+1)
 	if _, err := io.ReadFull(reader, content); err != nil {
 		return nil, failf(CodeCorrupt, err, "object %s is cut short", id)
 	}
@@ -135,6 +140,27 @@ func (s *objectStore) get(id plumbing.Hash) (plumbing.EncodedObject, error) {
 		}
 	}
 	return nil, missing(id)
+}
+
+// has says whether an object is here, without reading it.
+func (s *objectStore) has(id plumbing.Hash) (bool, error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
+	packs, err := s.loadPacks(false)
+	if err != nil {
+		return false, err
+	}
+	for _, one := range packs {
+		if there, err := one.index.Contains(id); there || err != nil {
+			return there, err
+		}
+	}
+	for _, dir := range s.dirs {
+		if _, err := os.Lstat(loosePath(dir, id)); err == nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // find looks once, in the packs that are known or, again, in those that are there.

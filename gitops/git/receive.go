@@ -23,9 +23,18 @@ import (
 // does it once for whole objects and twice for deltas, which it resolves on all
 // processors, a family at a time. Memory is bounded by about 200 bytes an object,
 // of which the index takes the most, and the objects that are being resolved.
+//
+// A pack may be thin: hold changes of objects that we said we have. Without that
+// a server that is asked for one commit sends all of its files, whatever we have.
+// Such objects are put behind the others, as git does, so that what is stored is
+// whole in itself.
 type receiver struct {
-	pack    *packReader
-	entries []received
+	file     *os.File
+	pack     *packReader
+	entries  []received
+	checksum plumbing.Hash
+	// deltas are the entries that are deltas of a place, by that place.
+	deltas []int
 
 	mu sync.Mutex
 	// byID are the entries that are deltas of an object named by its id, and known
@@ -47,68 +56,72 @@ type received struct {
 }
 
 // receivePack stores a pack below objects/pack, with its index. The file appears
-// under its name when all of it is there and right. A stream without any pack
-// gives [packfile.ErrEmptyPackfile].
-func receivePack(ctx context.Context, objects string, from io.Reader, maxSize int64) (err error) {
+// under its name when all of it is there and right. What a thin pack builds on is
+// taken from here. A stream without any pack gives [packfile.ErrEmptyPackfile].
+func receivePack(ctx context.Context, objects string, from io.Reader, maxSize int64, here source) (err error) {
 	dir := filepath.Join(objects, "pack")
 	file, err := os.CreateTemp(dir, "tmp_pack_")
 	if err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.RemoveAll(file.Name())) }()
-	r := &receiver{byID: map[plumbing.Hash][]int{}, known: map[plumbing.Hash]int64{}}
-	checksum, err := r.scan(ctx, file, from)
-	if err != nil {
+	r := &receiver{file: file, byID: map[plumbing.Hash][]int{}, known: map[plumbing.Hash]int64{}}
+	if err := r.scan(ctx, from); err != nil {
 		return err
 	}
 	info, err := file.Stat()
 	if err != nil || len(r.entries) == 0 {
 		return ioError(err, "the cache cannot be written")
 	}
-	r.pack = &packReader{file: file, size: info.Size(), maxSize: maxSize, key: newPackKey(), find: r.find}
+	r.pack = &packReader{file: file, size: info.Size() - checksumSize, maxSize: maxSize, key: newPackKey(), find: r.find}
 	if err := r.resolve(ctx); err != nil {
 		return err
 	}
-	name := filepath.Join(dir, "pack-"+checksum.String())
+	if err := r.complete(ctx, here); err != nil {
+		return err
+	}
+	name := filepath.Join(dir, "pack-"+r.checksum.String())
 	if err := errors.Join(file.Chmod(0o444), os.Rename(file.Name(), name+".pack")); err != nil {
 		return ioError(err, "the cache cannot be written")
 	}
-	return ioError(r.writeIndex(name+".idx", checksum), "the cache cannot be written")
+	return ioError(r.writeIndex(name+".idx"), "the cache cannot be written")
 }
 
-// scan reads the stream to its end, copies it to file, and notes every entry.
-func (r *receiver) scan(ctx context.Context, file io.Writer, from io.Reader) (plumbing.Hash, error) {
-	out := bufio.NewWriterSize(file, 1<<16)
+// checksumSize is the size of the checksum at the end of a pack.
+const checksumSize = 20
+
+// scan reads the stream to its end, copies it to the file, and notes every entry.
+func (r *receiver) scan(ctx context.Context, from io.Reader) error {
+	out := bufio.NewWriterSize(r.file, 1<<16)
 	tail := &lastBytes{}
 	stream := io.TeeReader(from, io.MultiWriter(out, tail))
 	scanner := packfile.NewScanner(stream)
 	_, count, err := scanner.Header()
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return err
 	}
 	for range count {
 		if err := ctx.Err(); err != nil {
-			return plumbing.ZeroHash, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if err := r.scanEntry(scanner); err != nil {
-			return plumbing.ZeroHash, err
+			return err
 		}
 	}
-	checksum, err := scanner.Checksum()
-	if err != nil {
-		return plumbing.ZeroHash, err
+	if r.checksum, err = scanner.Checksum(); err != nil {
+		return err
 	}
 	if _, err := io.Copy(io.Discard, stream); err != nil {
-		return plumbing.ZeroHash, err
+		return err
 	}
-	if plumbing.Hash(tail.last) != checksum {
-		return plumbing.ZeroHash, errPack // there is something behind the pack
+	if plumbing.Hash(tail.last) != r.checksum {
+		return errPack // there is something behind the pack
 	}
-	return checksum, ioError(out.Flush(), "the cache cannot be written")
+	return ioError(out.Flush(), "the cache cannot be written")
 }
 
 // lastBytes keeps the last bytes of what is written, as many as a checksum has.
-type lastBytes struct{ last [20]byte }
+type lastBytes struct{ last [checksumSize]byte }
 
 func (l *lastBytes) Write(p []byte) (int, error) {
 	if len(p) >= len(l.last) {
@@ -165,43 +178,37 @@ func (r *receiver) find(id plumbing.Hash) (int64, error) {
 // resolve gives every delta its id: family by family, each from its whole object
 // down, so that a base is remembered when its deltas are read.
 func (r *receiver) resolve(ctx context.Context) error {
-	var deltas, whole []int
+	var whole []int
 	for i, entry := range r.entries {
 		switch {
 		case entry.base != 0:
-			deltas = append(deltas, i)
+			r.deltas = append(r.deltas, i)
 		case entry.id != plumbing.ZeroHash:
 			whole = append(whole, i)
 		}
 	}
-	slices.SortFunc(deltas, func(a, b int) int {
+	slices.SortFunc(r.deltas, func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.entries[a].base, r.entries[b].base), cmp.Compare(a, b))
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(min(runtime.GOMAXPROCS(0), maxReaders))
 	for _, n := range whole {
-		if children := r.children(deltas, n); len(children) > 0 {
-			group.Go(func() error { return r.family(ctx, deltas, children) })
+		if children := r.children(n); len(children) > 0 {
+			group.Go(func() error { return r.family(ctx, children) })
 		}
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	if r.left > 0 {
-		return failf(CodeTransport, nil, "the git server sent changes of %d objects without the objects; try again later", r.left)
-	}
-	return nil
+	return group.Wait()
 }
 
 // children returns the entries that are deltas of the n-th, whose id is known.
-func (r *receiver) children(deltas []int, n int) []int {
+func (r *receiver) children(n int) []int {
 	offset, id := r.entries[n].offset, r.entries[n].id
-	first, _ := slices.BinarySearchFunc(deltas, offset, func(i int, base int64) int { return cmp.Compare(r.entries[i].base, base) })
+	first, _ := slices.BinarySearchFunc(r.deltas, offset, func(i int, base int64) int { return cmp.Compare(r.entries[i].base, base) })
 	last := first
-	for last < len(deltas) && r.entries[deltas[last]].base == offset {
+	for last < len(r.deltas) && r.entries[r.deltas[last]].base == offset {
 		last++
 	}
-	children := deltas[first:last:last]
+	children := r.deltas[first:last:last]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if named, ok := r.byID[id]; ok {
@@ -213,7 +220,7 @@ func (r *receiver) children(deltas []int, n int) []int {
 }
 
 // family resolves deltas and all that is relative to them, depth first.
-func (r *receiver) family(ctx context.Context, deltas, members []int) error {
+func (r *receiver) family(ctx context.Context, members []int) error {
 	pending := slices.Clone(members)
 	for len(pending) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -227,7 +234,7 @@ func (r *receiver) family(ctx context.Context, deltas, members []int) error {
 			return err
 		}
 		entry.id = plumbing.ComputeHash(kind, content)
-		children := r.children(deltas, n)
+		children := r.children(n)
 		if len(children) > 0 {
 			r.pack.remember(entry.offset, kind, content)
 		}
@@ -239,7 +246,7 @@ func (r *receiver) family(ctx context.Context, deltas, members []int) error {
 	return nil
 }
 
-func (r *receiver) writeIndex(name string, checksum plumbing.Hash) error {
+func (r *receiver) writeIndex(name string) error {
 	writer := &idxfile.Writer{}
 	if err := writer.OnHeader(uint32(len(r.entries))); err != nil {
 		return err
@@ -247,7 +254,7 @@ func (r *receiver) writeIndex(name string, checksum plumbing.Hash) error {
 	for _, entry := range r.entries {
 		writer.Add(entry.id, uint64(entry.offset), entry.crc)
 	}
-	if err := writer.OnFooter(checksum); err != nil {
+	if err := writer.OnFooter(r.checksum); err != nil {
 		return err
 	}
 	index, err := writer.Index()

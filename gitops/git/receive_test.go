@@ -37,7 +37,7 @@ func TestReceivedPacksAreIndexedAsGitDoes(t *testing.T) {
 			content, err := os.ReadFile(packs[0])
 			must(t, err)
 			objects := receiving(t)
-			must(t, receivePack(t.Context(), objects, bytes.NewReader(content), 10<<20))
+			must(t, receivePack(t.Context(), objects, bytes.NewReader(content), 10<<20, layered{}))
 			sum := sha1.Sum(content[:len(content)-20])
 			name := filepath.Join(objects, "pack", fmt.Sprintf("pack-%x", sum))
 			sameContent(t, packs[0], name+".pack")
@@ -175,7 +175,7 @@ func TestDeltasByNameInAnyOrder(t *testing.T) {
 		named(blobID("third"), insert(5, "fourth")),
 	}
 	objects := receiving(t)
-	must(t, receivePack(t.Context(), objects, bytes.NewReader(summed(handMade(len(parts), parts...))), 1000))
+	must(t, receivePack(t.Context(), objects, bytes.NewReader(summed(handMade(len(parts), parts...))), 1000, layered{}))
 	if count := everyObject(t, objects, 1000); count != 4 {
 		t.Errorf("%d objects are there, want 4", count)
 	}
@@ -223,7 +223,7 @@ func TestHostilePacksAreRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			objects := receiving(t)
-			err := receivePack(t.Context(), objects, bytes.NewReader(one.pack), 1000)
+			err := receivePack(t.Context(), objects, bytes.NewReader(one.pack), 1000, layered{})
 			if err == nil || one.code != "" && CodeOf(err) != one.code {
 				t.Errorf("got %v, want %s", err, one.code)
 			}
@@ -232,7 +232,7 @@ func TestHostilePacksAreRefused(t *testing.T) {
 	}
 	for length := range len(summed(good)) {
 		objects := receiving(t)
-		err := receivePack(t.Context(), objects, bytes.NewReader(summed(good)[:length]), 1000)
+		err := receivePack(t.Context(), objects, bytes.NewReader(summed(good)[:length]), 1000, layered{})
 		if err == nil || (length == 0) != errors.Is(err, packfile.ErrEmptyPackfile) {
 			t.Errorf("cut off after %d bytes: %v", length, err)
 		}
@@ -258,7 +258,7 @@ func leavesNoPack(t testing.TB, objects string) {
 func TestLargeObjectsAreRefusedByTheirDeclaredSize(t *testing.T) {
 	objects := receiving(t)
 	large := strings.Repeat("x", 5000)
-	must(t, receivePack(t.Context(), objects, bytes.NewReader(summed(handMade(2, whole(large), whole("small")))), 1000))
+	must(t, receivePack(t.Context(), objects, bytes.NewReader(summed(handMade(2, whole(large), whole("small")))), 1000, layered{}))
 	store := newObjectStore(1000, objects)
 	defer store.close()
 	if _, err := store.get(blobID(large)); CodeOf(err) != CodeTooLarge {
@@ -277,7 +277,7 @@ func FuzzReceivePack(f *testing.F) {
 	f.Add(handMade(1, part{kind: plumbing.TreeObject, content: []byte("100644 a\x00aaaaaaaaaaaaaaaaaaaa")}))
 	f.Fuzz(func(t *testing.T, pack []byte) {
 		objects := receiving(t)
-		if err := receivePack(t.Context(), objects, bytes.NewReader(summed(pack)), 10_000); err != nil {
+		if err := receivePack(t.Context(), objects, bytes.NewReader(summed(pack)), 10_000, layered{}); err != nil {
 			leavesNoPack(t, objects)
 			return
 		}

@@ -114,7 +114,7 @@ func (c *Cache) renew(ctx context.Context, dir string, session transport.UploadP
 		return ioError(err, "the cache cannot be built anew")
 	}
 	for i, id := range used {
-		err := c.receive(ctx, fresh, session, advertised, ask{id, used[:i], 1})
+		err := c.receiveWhole(ctx, fresh, session, advertised, ask{id, used[:i], 1})
 		if err == nil {
 			err = addTip(fresh, id)
 		}

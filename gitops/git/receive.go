@@ -3,6 +3,7 @@ package git
 import (
 	"bufio"
 	"cmp"
+	"compress/zlib"
 	"context"
 	"errors"
 	"io"
@@ -35,6 +36,8 @@ type receiver struct {
 	checksum plumbing.Hash
 	// deltas are the entries that are deltas of a place, by that place.
 	deltas []int
+	// deflater compresses what is added; it is kept, since it takes a megabyte.
+	deflater *zlib.Writer
 
 	mu sync.Mutex
 	// byID are the entries that are deltas of an object named by its id, and known

@@ -62,9 +62,12 @@ func (r *receiver) add(id plumbing.Hash, object plumbing.EncodedObject) error {
 		first = byte(size & 0x7f)
 	}
 	out.WriteByte(first)
-	packed := zlib.NewWriter(&out)
-	_, err = packed.Write(content)
-	if err = errors.Join(err, packed.Close()); err != nil {
+	if r.deflater == nil {
+		r.deflater = zlib.NewWriter(nil)
+	}
+	r.deflater.Reset(&out)
+	_, err = r.deflater.Write(content)
+	if err = errors.Join(err, r.deflater.Close()); err != nil {
 		return err
 	}
 	if _, err := r.file.WriteAt(out.Bytes(), r.pack.size); err != nil {

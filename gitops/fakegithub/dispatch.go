@@ -85,8 +85,8 @@ func (c *call) decode(target any) error {
 	return nil
 }
 
-// largestRequest bounds a request body; the largest legal one, a comment of 65,536 characters, is far below it.
-const largestRequest = 8 << 20
+// largestRequest bounds a request body; the largest legal one is a blob of 100 MB in base64.
+const largestRequest = 140 << 20
 
 // serve answers one operation: limits, authentication, access, the handler, and GitHub's headers around the result.
 func (s *Server) serve(op *operation) echo.HandlerFunc {

@@ -41,6 +41,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -88,6 +89,9 @@ type Server struct {
 	faults *faultList
 	hooks  *hookSender
 
+	signingKey []byte
+	unsigned   atomic.Bool // see LeaveUnsigned
+
 	mu    sync.Mutex // guards world; taken after a repository's gitMu, never before
 	world *world
 }
@@ -95,7 +99,7 @@ type Server struct {
 // New prepares a Server: its address is bound (so URL works and can be handed to an App's configuration), but
 // nothing is answered before Start. It fails when the address is not loopback or the directory cannot be made.
 func New(options Options) (*Server, error) {
-	s := &Server{options: options, log: options.Logger, world: newWorld()}
+	s := &Server{options: options, log: options.Logger, world: newWorld(), signingKey: []byte(randomToken(""))}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

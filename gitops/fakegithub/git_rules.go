@@ -17,6 +17,8 @@ type Protection struct {
 	Pattern string `json:"pattern"`
 	// RequirePullRequest refuses direct pushes.
 	RequirePullRequest bool `json:"require_pull_request"`
+	// Ruleset makes it a rule of a ruleset that lets nobody create or update matching branches.
+	Ruleset bool `json:"ruleset"`
 	AllowForcePushes   bool `json:"allow_force_pushes"`
 	AllowDeletions     bool `json:"allow_deletions"`
 }
@@ -141,6 +143,15 @@ func (s *Server) protectionFault(r *repository, update refUpdate, objects storer
 	declined := func(sentence string) (string, []string) {
 		return "protected branch hook declined", []string{
 			"error: GH006: Protected branch update failed for " + update.name.String() + ".", "error: " + sentence}
+	}
+	if rule.Ruleset {
+		what := "update ref due to updates"
+		if update.old.IsZero() {
+			what = "create ref due to creations"
+		}
+		return "push declined due to repository rule violations", []string{
+			"error: GH013: Repository rule violations found for " + update.name.String() + ".", "",
+			"- Cannot " + what + " being restricted."}
 	}
 	if rule.RequirePullRequest {
 		return declined("Changes must be made through a pull request.")

@@ -107,6 +107,7 @@ func (s *stage) callRepository() {
 	bot.post(repo+"/git/refs", map[string]any{"ref": "refs/heads/topic", "sha": sha}).is(201)
 	bot.patch(repo+"/git/refs/heads/topic", map[string]any{"sha": sha}).is(200)
 	bot.delete(repo + "/git/refs/heads/topic").is(204)
+	s.writeObjects()
 }
 
 func (s *stage) callPulls() {

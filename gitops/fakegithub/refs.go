@@ -89,15 +89,24 @@ func (s *Server) pushedCommits(r *repository, update refUpdate) []object {
 	return each(commits[max(0, len(commits)-mostPushedCommits):], s.pushedCommitIn(r))
 }
 
+// apiWords is how the API words what git's server says about a refused ref.
+func apiWords(reason string, words []string) string {
+	if len(words) == 0 {
+		return reason
+	}
+	last := words[len(words)-1]
+	if rule, found := strings.CutPrefix(last, "- "); found {
+		return "Repository rule violations found\n\n" + rule + "\n\n"
+	}
+	return strings.TrimPrefix(last, "error: ")
+}
+
 // moveByAPI moves one ref for a caller of the REST API, under the same rules as a push. The repository's gitMu must
 // be held.
 func (s *Server) moveByAPI(r *repository, c *caller, update refUpdate) error {
 	store := s.storage(r)
 	if reason, words := s.judgeUpdate(r, c, update, store); reason != "" {
-		if len(words) > 0 {
-			reason = strings.TrimPrefix(words[len(words)-1], "error: ")
-		}
-		return errorStatus(http.StatusUnprocessableEntity, "%s", reason)
+		return errorStatus(http.StatusUnprocessableEntity, "%s", apiWords(reason, words))
 	}
 	if err := moveRef(store, update); err != nil {
 		return err

@@ -30,10 +30,6 @@ func gitSignature(signature gitobject.Signature) object {
 	return object{"name": signature.Name, "email": signature.Email, "date": stamp(signature.When)}
 }
 
-func unverified() object {
-	return object{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
-}
-
 func (s *Server) commitObject(r *repository, commit *gitobject.Commit) object {
 	sha := commit.Hash.String()
 	address := s.repoAPI(r) + "/commits/" + sha
@@ -42,7 +38,7 @@ func (s *Server) commitObject(r *repository, commit *gitobject.Commit) object {
 		"comments_url": address + "/comments", "author": s.accountOf(commit.Author), "committer": s.accountOf(commit.Committer),
 		"parents": s.parents(r, commit, "/commits/"),
 		"commit": object{"author": gitSignature(commit.Author), "committer": gitSignature(commit.Committer),
-			"message": strings.TrimSuffix(commit.Message, "\n"), "comment_count": 0, "verification": unverified(),
+			"message": strings.TrimSuffix(commit.Message, "\n"), "comment_count": 0, "verification": s.verification(commit),
 			"url":  s.repoAPI(r) + "/git/commits/" + sha,
 			"tree": object{"sha": commit.TreeHash.String(), "url": s.repoAPI(r) + "/git/trees/" + commit.TreeHash.String()}},
 	}
@@ -111,7 +107,7 @@ func (s *Server) gitCommit(r *repository, commit *gitobject.Commit) object {
 	return object{
 		"sha": sha, "node_id": nodeID("Commit", r.id), "url": s.repoAPI(r) + "/git/commits/" + sha,
 		"html_url": s.commitPage(r, sha), "author": gitSignature(commit.Author), "committer": gitSignature(commit.Committer),
-		"message": strings.TrimSuffix(commit.Message, "\n"), "verification": unverified(),
+		"message": strings.TrimSuffix(commit.Message, "\n"), "verification": s.verification(commit),
 		"tree":    object{"sha": commit.TreeHash.String(), "url": s.repoAPI(r) + "/git/trees/" + commit.TreeHash.String()},
 		"parents": s.parents(r, commit, "/git/commits/"),
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -155,6 +156,13 @@ var webhookSchemas = sync.OnceValue(func() *jsonschema.Compiler {
 	compiler.AssertFormat()
 	// GitHub's templates, such as {+path}, go beyond what the validator's format knows.
 	compiler.RegisterFormat(&jsonschema.Format{Name: "uri-template", Validate: func(any) error { return nil }})
+	// The addresses of GitHub's own bots, such as 1+robot[bot]@…, are none by the standard.
+	compiler.RegisterFormat(&jsonschema.Format{Name: "email", Validate: func(value any) error {
+		if address, ok := value.(string); ok && !strings.Contains(address, "@") {
+			return fmt.Errorf("%q has no @", address)
+		}
+		return nil
+	}})
 	if err := compiler.AddResource("webhooks.json", document); err != nil {
 		panic(err)
 	}

@@ -128,7 +128,10 @@ func (l *loop) performAll(ctx context.Context, cancel context.CancelCauseFunc, j
 	group.SetLimit(l.config.MaxToolConcurrency)
 	for _, job := range jobs {
 		group.Go(func() error {
-			l.performOne(ctx, cancel, job, results)
+			// The loop's own faults are the loop's, in whichever goroutine.
+			if err := Contain(func() error { l.performOne(ctx, cancel, job, results); return nil }); err != nil {
+				results <- performed{raised: err}
+			}
 			return nil
 		})
 	}

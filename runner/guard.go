@@ -63,7 +63,7 @@ func (l *loop) respond(ctx context.Context, run *RunState, agent agents.Agent, r
 	defer cancel()
 	text, verdict := l.inputText(run), make(chan error, 1)
 	go func() {
-		err := judgeInput(ctx, rails, text)
+		err := Contain(func() error { return judgeInput(ctx, rails, text) })
 		if err != nil {
 			cancel() // the answer is not wanted any more
 		}

@@ -80,12 +80,14 @@ func runTool(ctx context.Context, job *job) (agents.Result, error) {
 	}
 	ended := make(chan end, 1)
 	go func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				ended <- end{err: fmt.Errorf("the tool failed inside: %v", cause)}
-			}
-		}()
-		result, err := job.tool.Run(ctx, job.use)
+		var result agents.Result
+		err := Contain(func() (err error) {
+			result, err = job.tool.Run(ctx, job.use)
+			return err
+		})
+		if broken, ok := errors.AsType[*Panic](err); ok {
+			err = fmt.Errorf("the tool failed inside: %v", broken.Cause)
+		}
 		ended <- end{result, err}
 	}()
 	select {

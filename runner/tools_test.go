@@ -49,6 +49,23 @@ func TestAToolThatPanicsIsAnErrorForTheModel(t *testing.T) {
 	s.holds(s.heard(2, agents.RoleTool), "the tool failed inside")
 }
 
+// A fault of the loop's own in one of several calls is an error of the run, in
+// whichever goroutine it happened.
+func TestAFaultOfTheProgramIsAnErrorOfItsRun(t *testing.T) {
+	probe := counting(agents.Tool{Name: "probe"}, "x")
+	s := tell(t, []agents.Tool{probe.Tool}, calls("probe", "{}", "probe", "{}"), says("done"))
+	s.request.Hooks.Redact = func(text string) string {
+		if text == "x" {
+			panic("index out of range")
+		}
+		return text
+	}
+	_, err := s.tryRun(t.Context())
+	if broken, ok := errors.AsType[*runner.Panic](err); !ok || broken.Cause != "index out of range" || len(broken.Stack) == 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHostileCallsAreAnsweredInWords(t *testing.T) {
 	probe := counting(agents.Tool{Name: "probe"}, "x")
 	s := tell(t, []agents.Tool{probe.Tool},

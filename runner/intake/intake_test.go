@@ -198,6 +198,24 @@ func TestAfterManyAttemptsItSaysSo(t *testing.T) {
 	}
 }
 
+// A fault of the program in one command gives that command up, in words, and
+// does not end the process that takes all others.
+func TestAFaultOfTheProgramIsOneCommandsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.breaks = true
+	command := w.says(mona, "task", "add a login")
+	for range attemptsKept {
+		w.route()
+		w.pass(6 * time.Minute)
+	}
+	w.mustBecome(command, store.CommandRefused)
+	w.mustSay("@mona", "again later")
+	w.breaks = false
+	next := w.says(mona, "task", "add a login")
+	w.route()
+	w.mustBecome(next, store.CommandRouted)
+}
+
 // A delivery names an installation that does not cover the repository.
 func TestAnotherInstallationsRepositoryIsRefused(t *testing.T) {
 	w := newWorld(t)

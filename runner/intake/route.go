@@ -60,7 +60,10 @@ func (r *Router) take(ctx context.Context, node *store.Node, command store.Comma
 func (r *Router) tryRoute(ctx context.Context, node *store.Node, command store.Command) (outcome string, err error) {
 	for range routeAttempts {
 		var routing store.Routing
-		routing, err = r.decide(ctx, command)
+		err = runner.Contain(func() (err error) {
+			routing, err = r.decide(ctx, command)
+			return err
+		})
 		if err != nil {
 			if command.Attempts < attemptsKept {
 				return "", err

@@ -54,6 +54,9 @@ type world struct {
 	pulls  map[int]github.PullRequest
 	calls  []string
 
+	// breaks makes every call a fault of the program.
+	breaks bool
+
 	// decided are the answers that reached the decisions.
 	decided   []string
 	voided    []string
@@ -151,6 +154,9 @@ func (w *world) call(name string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, name)
+	if w.breaks {
+		panic("index out of range")
+	}
 	return w.faults[name]
 }
 

@@ -58,8 +58,9 @@ func failure(effect store.Effect, err error, failures int, now time.Time) store.
 		case !failed.Temporary():
 			return end
 		}
-	} else if effect.Kind == KindPush && !surely {
-		// Nothing is known about a push that failed otherwise: look first.
+	} else if _, broke := errors.AsType[*runner.Panic](err); broke || effect.Kind == KindPush && !surely {
+		// Nothing is known about a push that failed otherwise, nor about what a
+		// fault of our own cut off: look first.
 		retry, unknown = store.EffectSending, true
 	}
 	if failures >= maxFailures {

@@ -351,6 +351,23 @@ func TestAFailedPushSaysWhatIsKnown(t *testing.T) {
 	}
 }
 
+// A fault of the program in one effect ends that effect, after looking whether
+// it came through, and no other.
+func TestAFaultOfTheProgramEndsOneEffectAlone(t *testing.T) {
+	w := newWorld(t)
+	session, _ := w.awaits()
+	w.publish = func(context.Context, store.Effect, store.Approval) (PushResult, error) { panic("index out of range") }
+	other := w.wants("c", KindCommentCreate, CommentCreate{Issue: 1, Body: "hello"})
+	w.sends()
+	for range maxFailures {
+		w.later(10 * time.Minute)
+	}
+	if output, effect := w.told(session); effect != runner.EffectUnknown || !strings.Contains(output, "a fault of the server") {
+		t.Errorf("the crew was told %q (%s)", output, effect)
+	}
+	w.is(other, store.EffectDone)
+}
+
 func TestAPushedBranchWhosePullRequestFailsIsSaid(t *testing.T) {
 	w := newWorld(t)
 	session, _ := w.awaits()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"handoff/gitops/github"
+	"handoff/runner"
 	"handoff/runner/store"
 )
 
@@ -42,7 +43,11 @@ var errWait = errors.New("the comment or check run that this refers to is not th
 // perform sends one effect and says how it ends, and what went wrong.
 func (o *Outbox) perform(ctx context.Context, effect store.Effect, reconcile bool) (store.EffectEnd, error) {
 	end := store.EffectEnd{State: store.EffectDone}
-	result, err := o.dispatch(ctx, effect, reconcile, &end)
+	var result any
+	err := runner.Contain(func() (err error) {
+		result, err = o.dispatch(ctx, effect, reconcile, &end)
+		return err
+	})
 	if err == nil {
 		end.Result, err = json.Marshal(result)
 	}

@@ -63,6 +63,17 @@ func (h *hold) finishFault(ctx context.Context, failed *fault) error {
 	return h.finish(ctx, end{state: state, code: failed.code, failure: failed.message, next: failed.next})
 }
 
+// finishBroken ends a session in which the program itself has a fault: another
+// attempt would meet it again, and the other sessions of the node go on.
+func (h *hold) finishBroken(ctx context.Context, broken *runner.Panic) error {
+	h.log.Error("the session met a fault of the program", "panic", broken.Cause, "stack", string(broken.Stack))
+	return h.finishFault(ctx, &fault{
+		code:    "INTERNAL",
+		message: "The session met a fault of handoff's own, and was ended so that it does no harm to others.",
+		next:    "The work so far is kept: comment `/copilot retry` to go on from it. The operator finds the fault in the log, under the session " + h.session.ID + ".",
+	})
+}
+
 // finishCancelled ends a session that was stopped before the crew began or
 // while it waited.
 func (h *hold) finishCancelled(ctx context.Context, cause *agents.Error) error {
@@ -78,7 +89,7 @@ func (h *hold) finish(ctx context.Context, e end) error {
 	// A stop cancels the work, but its end must still be written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := h.keepPatch(ctx); err != nil {
+	if err := runner.Contain(func() error { return h.keepPatch(ctx) }); err != nil {
 		h.log.Warn("the work could not be kept as a patch", "error", err)
 	}
 	if err := h.closeQuestions(ctx, e); err != nil {

@@ -55,7 +55,11 @@ func (c *Conductor) hold(ctx context.Context, node *store.Node, lease *store.Lea
 	go h.watch(ctx, node, cancel)
 
 	h.log.Info("holding the session", "state", session.State, "attempt", session.Attempts)
-	err := h.work(ctx)
+	err := runner.Contain(func() error { return h.work(ctx) })
+	if broken, ok := errors.AsType[*runner.Panic](err); ok {
+		cancel(broken)
+		err = runner.Contain(func() error { return h.finishBroken(ctx, broken) })
+	}
 	if h.bench != nil {
 		h.bench.close()
 	}

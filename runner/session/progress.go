@@ -110,7 +110,7 @@ func (p *progress) keep(ctx context.Context) (stop func()) {
 				return
 			case <-p.dirty:
 			}
-			if err := p.edit(ctx, "", nil); err != nil && ctx.Err() == nil {
+			if err := runner.Contain(func() error { return p.edit(ctx, "", nil) }); err != nil && ctx.Err() == nil {
 				p.h.log.Warn("the progress comment could not be updated", "error", err)
 			}
 			// Gather what happens meanwhile.

@@ -50,6 +50,8 @@ type world struct {
 	script []agents.Response
 	// first is a commit that a test remembers.
 	first string
+	// breaks makes the program panic once the script is at its end.
+	breaks bool
 	// fault, when set, is what GitHub answers to the conductor.
 	fault error
 }
@@ -184,6 +186,9 @@ func (w *world) ok(err error) {
 
 // Respond implements [agents.Model].
 func (w *world) Respond(context.Context, agents.Request) (agents.Response, error) {
+	if w.breaks && len(w.script) == 0 {
+		panic("index out of range")
+	}
 	if len(w.script) == 0 {
 		return agents.Response{Text: "Done.", FinishReason: "stop"}, nil
 	}

@@ -340,7 +340,7 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 	}
 	p.notes = append(p.notes, "context lines differed from the file's; it was kept as it is")
 	p.indent = a.indent
-	return p, !a.indent.toTabs || !a.s.mixesIndentation(p.at, a.indent.width)
+	return p, true
 }
 
 // previous is the cell that the best path came from, row -1 for its start.

@@ -110,14 +110,16 @@ func unique(hunks []hunk) []hunk {
 		body, headings string
 		start          int
 	}
-	seen := map[key]bool{}
+	index := map[key]int{}
 	var kept []hunk
 	for _, h := range hunks {
 		k := key{h.body(), strings.Join(h.headings, "\n"), h.start}
-		if !seen[k] {
-			seen[k] = true
-			kept = append(kept, h)
+		if at, known := index[k]; known {
+			kept[at].repeated = true
+			continue
 		}
+		index[k] = len(kept)
+		kept = append(kept, h)
 	}
 	return kept
 }
@@ -144,7 +146,7 @@ func (s *source) collect(set placements) ([]edit, error) {
 // repeats says that hunk i changes what an earlier, equal hunk changes.
 func (set placements) repeats(i int) bool {
 	for _, earlier := range set[:i] {
-		if earlier.hunk.body() == set[i].hunk.body() && slices.Equal(earlier.places[0].at, set[i].places[0].at) {
+		if earlier.failure == "" && earlier.hunk.body() == set[i].hunk.body() && slices.Equal(earlier.places[0].at, set[i].places[0].at) {
 			return true
 		}
 	}

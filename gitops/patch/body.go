@@ -57,6 +57,11 @@ func (r *reader) isFileHeader(h hunk) bool {
 	text, next := r.lines[r.at], r.line(1)
 	old, new := h.counts()
 	running := old < h.oldCount && new < h.newCount
+	if running && strings.HasPrefix(r.line(2), "@@") {
+		// A header is followed by a hunk. So is the end of this one, if its
+		// counts say that it ends here.
+		running = old+1 == h.oldCount && new+1 == h.newCount
+	}
 	switch {
 	case running:
 		return false

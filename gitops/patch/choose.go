@@ -23,8 +23,10 @@ type finding struct {
 	// escaped says that the hunk fits but added lines may be HTML-escaped.
 	escaped bool
 	// weak says that the old side is brackets and blanks only: then nothing
-	// but an exact line or a heading decides.
-	weak bool
+	// but an exact line or a heading decides, and only among the strict first
+	// places. The others are those at another depth.
+	weak   bool
+	strict int
 }
 
 // notes says for the model what was forgiven.
@@ -60,15 +62,17 @@ func (s *source) placeAll(hunks []hunk) placements {
 		set[i] = s.search(h)
 	}
 	for i := range set {
-		if len(set[i].places) > 1 {
+		if len(set[i].places) > 1 && set[i].failure == "" {
 			s.settle(set, i)
 		}
 	}
+	s.doubtRepeated(set)
+	set.doubtDistance()
 	last := &set[len(set)-1]
 	if last.failure == "" && s.breaksOff(*last) {
 		last.failure = Truncated
 	}
-	s.shareIndentation(set)
+	s.settleIndentation(set)
 	return set
 }
 
@@ -92,7 +96,7 @@ func (s *source) settle(set placements, i int) {
 	case s.sameResult(*f):
 		chosen = 0
 	}
-	if chosen < 0 {
+	if chosen < 0 || f.weak && chosen >= f.strict {
 		f.failure = Ambiguous
 		return
 	}

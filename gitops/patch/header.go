@@ -224,7 +224,7 @@ func (r *reader) readHunk() {
 	for strings.HasPrefix(r.line(0), "@@") {
 		header := r.line(0)
 		if match := numbers.FindStringSubmatch(header); match != nil {
-			h.start = smallNumber(match[1])
+			h.start, h.newStart = smallNumber(match[1]), smallNumber(match[3])
 			h.oldCount, h.newCount = count(match[2]), count(match[4])
 			h.countsStated = match[2] != "" || match[4] != ""
 			header = match[5]

@@ -76,7 +76,11 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 	indent := indentOf(text)
 	rest := text[len(indent):]
 	switch blank := strings.TrimSpace(text) == ""; {
-	case m.same() || blank && m.width == 0:
+	case m.same() || text == "":
+		return text, true
+	case blank && m.drop != "":
+		return strings.TrimPrefix(text, m.drop), true // editors strip what is blank
+	case blank && m.add != "":
 		return text, true
 	case m.add != "":
 		return m.add + text, true
@@ -84,7 +88,7 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 		return strings.CutPrefix(text, m.drop)
 	case m.toTabs:
 		if strings.Contains(indent, "\t") {
-			return text, true // uses the file's kind already
+			return text, indent[0] == '\t' // uses the file's kind already
 		}
 		over := len(indent) % m.width
 		if over > 0 && !strings.HasPrefix(rest, "*") {
@@ -93,79 +97,5 @@ func (m indentation) apply(text string) (mapped string, ok bool) {
 		return strings.Repeat("\t", len(indent)/m.width) + indent[:over] + rest, true
 	default:
 		return strings.ReplaceAll(indent, "\t", strings.Repeat(" ", m.width)) + rest, true
-	}
-}
-
-// shareIndentation gives the map of tabs and spaces that one hunk shows to the
-// hunks whose own context is not indented and so shows nothing: a diff is
-// written with one kind of indentation. Where no hunk shows anything and added
-// lines use another kind than the whole file, nothing is certain; nor is it for
-// a hunk of brackets in a diff that is moved in or out.
-func (s *source) shareIndentation(set placements) {
-	var shared indentation
-	shifted := false
-	for _, f := range set {
-		if f.failure == "" && f.places[0].indent.width > 0 {
-			shared = f.places[0].indent
-		}
-		shifted = shifted || f.failure == "" && f.places[0].indent.shifts()
-	}
-	for i := range set {
-		f := &set[i]
-		if shifted && f.failure == "" && f.weak && f.places[0].indent.same() {
-			f.failure = Ambiguous // brackets at a depth that the rest of the diff shows to be wrong
-			continue
-		}
-		if f.failure != "" || !f.places[0].indent.same() || f.hunk.showsIndentation() || !s.foreignIndentation(f.hunk) {
-			continue
-		}
-		if shared.same() {
-			f.failure = NoMatch
-			f.foreign = true
-			continue
-		}
-		f.places[0].indent = shared
-	}
-}
-
-// showsIndentation says whether the hunk's old side has an indented line, so
-// that it was matched with its indentation.
-func (h hunk) showsIndentation() bool {
-	for _, l := range h.lines {
-		if l.op != add && indentOf(l.text) != "" && strings.TrimSpace(l.text) != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// foreignIndentation says whether the hunk's added lines are all indented by
-// spaces in a file that uses nothing but tabs, or the other way round.
-func (s *source) foreignIndentation(h hunk) bool {
-	tabs, spaces := 0, 0
-	for _, l := range h.lines {
-		if l.op == add {
-			countIndentation(l.text, &tabs, &spaces)
-		}
-	}
-	if tabs+spaces == 0 || tabs > 0 && spaces > 0 {
-		return false
-	}
-	fileTabs, fileSpaces := 0, 0
-	for _, text := range s.lines {
-		countIndentation(text, &fileTabs, &fileSpaces)
-	}
-	return spaces > 0 && fileTabs > 0 && fileSpaces == 0 ||
-		tabs > 0 && fileSpaces > 0 && fileTabs == 0
-}
-
-// countIndentation counts a line by what it is indented with. A single space
-// is the style of comments and no indentation.
-func countIndentation(text string, tabs, spaces *int) {
-	switch {
-	case strings.HasPrefix(text, "\t"):
-		*tabs++
-	case strings.HasPrefix(text, "  ") && strings.TrimSpace(text) != "":
-		*spaces++
 	}
 }

@@ -1,6 +1,9 @@
 package patch
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A place is where a hunk fits.
 type place struct {
@@ -66,7 +69,7 @@ func (s *source) places(old []line, level int) []place {
 			found = append(found, p)
 		}
 	}
-	if len(found) == 1 && equal > 1 && found[0].indent.shifts() && meaningful(old) < 2 {
+	if len(found) == 1 && found[0].indent.shifts() && (!anyWord(old) || equal > 1 && meaningful(old) < 2) {
 		return nil // brackets alone, at another depth: could be anywhere
 	}
 	return found
@@ -95,6 +98,11 @@ func (s *source) placeAt(old []line, start, level int) (place, bool) {
 	return p, ok
 }
 
+// anyWord says that one of the lines has more than brackets.
+func anyWord(lines []line) bool {
+	return slices.ContainsFunc(lines, func(l line) bool { return hasWord(l.text) })
+}
+
 // meaningful counts the lines that show where a hunk belongs.
 func meaningful(old []line) int {
 	n := 0
@@ -114,25 +122,5 @@ func (s *source) indentationOf(old []line, at []int) (indentation, bool) {
 			pairs = append(pairs, pairing{indentOf(l.text), indentOf(s.lines[at[i]])})
 		}
 	}
-	indent, ok := inferIndentation(pairs)
-	if ok && indent.toTabs && s.mixesIndentation(at, indent.width) {
-		return indentation{}, false
-	}
-	return indent, ok
-}
-
-// mixedWindow is how many lines around a place are looked at for spaces.
-const mixedWindow = 40
-
-// mixesIndentation says that lines near the place are indented by spaces in a
-// file that uses tabs: an added line could then mean either.
-func (s *source) mixesIndentation(at []int, width int) bool {
-	reach := place{at: at}
-	low, high := max(0, reach.first()-mixedWindow), min(len(s.lines), reach.last()+mixedWindow)
-	for _, text := range s.lines[low:high] {
-		if strings.HasPrefix(text, strings.Repeat(" ", width)) && strings.TrimSpace(text) != "" {
-			return true
-		}
-	}
-	return false
+	return inferIndentation(pairs)
 }

@@ -38,9 +38,12 @@ func (f FileDiff) Path() string {
 type hunk struct {
 	// number counts the file's hunks from 1.
 	number int
-	// start is the stated first old line, 0 when the header has no numbers;
-	// oldCount and newCount are the stated counts, -1 when absent.
-	start, oldCount, newCount int
+	// start and newStart are the stated first old and new line, 0 when the
+	// header has no numbers; oldCount and newCount are the stated counts, -1
+	// when absent.
+	start, newStart, oldCount, newCount int
+	// repeated says that the diff has the hunk several times, word for word.
+	repeated bool
 	// countsStated says that the header has counts, which are 1 where a header
 	// with a line number leaves them out.
 	countsStated bool

@@ -11,7 +11,7 @@ type attempt struct {
 	level int
 	note  string
 	// thenNew says that, the old side not being there, the new side is looked
-	// for at this level before the next one (rule 12).
+	// for at this level (rule 12).
 	thenNew bool
 }
 
@@ -23,44 +23,31 @@ func (s *source) search(h hunk) finding {
 	if len(h.meantOld()) == 0 {
 		return s.searchWithoutContext(h)
 	}
+	applied := false // the new side is there, and the old one not at so strict a level
 	for _, a := range attempts(h) {
 		places := s.places(a.hunk.old(), a.level)
 		if a.hunk.atEnd {
 			places = s.preferEnd(places)
 		}
-		if len(places) == 0 && a.thenNew && s.isApplied(h, a.level) || s.alreadyThere(a.hunk, places, a.level) {
+		if s.alreadyThere(a.hunk, places, a.level) {
 			return finding{hunk: h, failure: AlreadyApplied}
 		}
 		if len(places) == 0 {
+			applied = applied || a.thenNew && s.isApplied(h, a.level)
 			continue
 		}
 		f := finding{hunk: a.hunk, places: places, reading: a.note}
-		s.doubtBrackets(&f)
+		s.doubt(&f, applied)
 		return f
+	}
+	if applied {
+		return finding{hunk: h, failure: AlreadyApplied}
 	}
 	trimmed, _ := h.trimmed()
 	if p, ok := s.align(trimmed); ok {
 		return finding{hunk: trimmed, places: []place{p}}
 	}
 	return finding{hunk: h, failure: s.diagnose(trimmed)}
-}
-
-// doubtBrackets adds, for a hunk whose old side is nothing but brackets and
-// blanks, the places where it stands at another depth: being the only place at
-// this depth proves nothing about a diff that may be indented differently.
-func (s *source) doubtBrackets(f *finding) {
-	old := f.hunk.old()
-	if f.hunk.atEnd || slices.ContainsFunc(old, func(l line) bool { return hasWord(l.text) }) {
-		return
-	}
-	f.weak = true
-	strict := len(f.places)
-	for _, p := range s.places(old, 2) {
-		known := slices.ContainsFunc(f.places[:strict], func(q place) bool { return q.first() == p.first() })
-		if !known {
-			f.places = append(f.places, p)
-		}
-	}
 }
 
 // attempts lists the readings of a hunk in the order of their strictness. A
@@ -135,9 +122,26 @@ func (h hunk) newSide() []line {
 // isApplied says whether the new side is in the file at a level at which the
 // old one is not: rule 12.
 func (s *source) isApplied(h hunk, level int) bool {
-	trimmed, _ := h.trimmed()
-	side := trimmed.newSide()
-	return slices.ContainsFunc(side, func(l line) bool { return hasWord(l.text) }) && len(s.places(side, level)) > 0
+	return len(s.appliedPlaces(h, level)) > 0
+}
+
+// appliedPlaces finds where the new side stands as evidence. Of a hunk that
+// removes lines at its edge the new side is context alone, which stands there
+// before as after; only the edge of the file shows that the lines are gone.
+func (s *source) appliedPlaces(h hunk, level int) []place {
+	h, _ = h.trimmed()
+	side := h.newSide()
+	if !anyWord(side) {
+		return nil
+	}
+	places := s.places(side, level)
+	leading, trailing := h.contextEnds()
+	if added, _ := h.changedLines(); added > 0 || leading > 0 && trailing > 0 {
+		return places
+	}
+	return slices.DeleteFunc(places, func(p place) bool {
+		return trailing == 0 && p.last() != len(s.lines)-1 || leading == 0 && p.first() != 0
+	})
 }
 
 // alreadyThere finds a hunk that was applied before although its old side still

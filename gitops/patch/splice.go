@@ -19,6 +19,9 @@ type edit struct {
 // edits turns a placed hunk into replacements. ok is false when an added line
 // cannot be mapped to the file's indentation.
 func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
+	if !p.indent.same() && h.changesSpace() {
+		return nil, false // it changes the very white space that is not exact
+	}
 	oldAt := -1   // index into p.at of the last old line seen
 	var run *edit // the run of changes being collected
 	for _, l := range h.lines {
@@ -51,6 +54,38 @@ func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
 		}
 	}
 	return edits, true
+}
+
+// changesSpace says that a run of the hunk adds, in order, most of the lines
+// that it removes, so that their white space is meant to change.
+func (h hunk) changesSpace() bool {
+	var removed, added []string
+	for _, l := range append(slices.Clip(h.lines), line{op: keep, text: "end"}) {
+		switch {
+		case l.op == remove && hasWord(l.text):
+			removed = append(removed, l.text)
+		case l.op == add && hasWord(l.text):
+			added = append(added, l.text)
+		case l.op == keep:
+			if again := inOrder(removed, added); again > 0 && 3*again >= 2*len(removed) {
+				return true
+			}
+			removed, added = removed[:0], added[:0]
+		}
+	}
+	return false
+}
+
+// inOrder counts the lines of part that are in whole, one after the other.
+func inOrder(part, whole []string) int {
+	n := 0
+	for _, text := range part {
+		if at := slices.Index(whole, text); at >= 0 {
+			whole = whole[at+1:]
+			n++
+		}
+	}
+	return n
 }
 
 // nextRemoves says whether the run that the line after oldAt belongs to has a
@@ -92,7 +127,20 @@ func (s *source) splice(edits []edit) []byte {
 		at = e.to
 	}
 	out.Write(s.text[s.offsets[at]:])
+	if at == len(s.lines) && len(edits) > 0 && len(edits[len(edits)-1].added) == 0 {
+		s.keepEnd(&out, edits[len(edits)-1])
+	}
 	return out.Bytes()
+}
+
+// keepEnd leaves a file without a final newline without one when its last lines
+// were removed (rule 15).
+func (s *source) keepEnd(out *bytes.Buffer, e edit) {
+	if s.endsWithNewline(e) || out.Len() == 0 {
+		return
+	}
+	text := bytes.TrimSuffix(bytes.TrimSuffix(out.Bytes(), []byte{'\n'}), []byte{'\r'})
+	out.Truncate(len(text))
 }
 
 // writeAdded writes an edit's lines with the line ending of their

@@ -1,0 +1,226 @@
+package patch
+
+import (
+	"slices"
+	"strings"
+)
+
+// A file is indented by tabs or by spaces, and a diff may use the other kind.
+// What the lines of one hunk show of that is its place's indentation; here it
+// is held against the rest of the diff and of the file.
+
+// settleIndentation gives the map of tabs and spaces that one hunk shows to the
+// hunks whose own context is not indented and so shows nothing: a diff is
+// written with one kind of indentation. Then it refuses the hunks whose added
+// lines could mean either kind.
+func (s *source) settleIndentation(set placements) {
+	var shared indentation
+	shifted, sure := false, false
+	for _, f := range set {
+		if f.failure != "" {
+			continue
+		}
+		indent := f.places[0].indent
+		if indent.width > 0 {
+			shared = indent
+		}
+		shifted = shifted || indent.shifts()
+		sure = sure || indent.same() && s.showsKind(f)
+	}
+	for i := range set {
+		f := &set[i]
+		if f.failure != "" {
+			continue
+		}
+		indent := &f.places[0].indent
+		switch {
+		case shifted && f.weak && indent.same():
+			f.failure = Ambiguous // brackets at a depth that the rest of the diff shows to be wrong
+			continue
+		case indent.same() && s.foreignIndentation(*f):
+			f.foreign = shared.same() && !sure
+			*indent = shared
+		}
+		f.foreign = f.foreign || indent.width > 0 && s.eitherKind(*f)
+		if f.foreign {
+			f.failure = NoMatch
+		}
+	}
+}
+
+// A kind counts lines by what they are indented with.
+type kind struct{ tabs, spaces int }
+
+// count counts a line. A single space is the style of comments and no
+// indentation.
+func (k *kind) count(text string) {
+	switch {
+	case strings.HasPrefix(text, "\t"):
+		k.tabs++
+	case strings.HasPrefix(text, "  ") && strings.TrimSpace(text) != "":
+		k.spaces++
+	}
+}
+
+// foreignTo says that lines of this kind use nothing but what the file, which
+// mostly uses the other, does not.
+func (k kind) foreignTo(file kind) bool {
+	return k.spaces > 0 && k.tabs == 0 && file.tabs > fewer*file.spaces ||
+		k.tabs > 0 && k.spaces == 0 && file.spaces > fewer*file.tabs
+}
+
+// kinds are a hunk's old lines, and those it adds, by their indentation: all of
+// them, and those that stand outside of literals.
+type kinds struct{ old, oldCode, added, addedCode kind }
+
+func (s *source) kindsOf(f finding) kinds {
+	var k kinds
+	within := s.literals()
+	at := -1
+	var open literal
+	if first := f.places[0].first(); len(f.places[0].at) > 0 {
+		open = s.literalAt(first)
+	}
+	for _, l := range f.hunk.lines {
+		if l.op != add {
+			at++
+			k.old.count(l.text)
+			if line := f.places[0].at[at]; line >= 0 && !within[line] {
+				k.oldCode.count(l.text)
+			}
+		}
+		if l.op == add {
+			k.added.count(l.text)
+			if open == (literal{}) {
+				k.addedCode.count(l.text)
+			}
+		}
+		if l.op != remove {
+			open.follow(l.text)
+		}
+	}
+	return k
+}
+
+// showsKind says that the hunk's old side has a line with the indentation that
+// most of the file's lines have.
+func (s *source) showsKind(f finding) bool {
+	old, file := s.kindsOf(f).oldCode, s.kind()
+	return old.tabs > 0 && file.tabs >= file.spaces || old.spaces > 0 && file.spaces >= file.tabs
+}
+
+// kind counts the file's lines. Within literals and comments white space is
+// content.
+func (s *source) kind() kind {
+	var k kind
+	within := s.literals()
+	for i, text := range s.lines {
+		if !within[i] {
+			k.count(text)
+		}
+	}
+	return k
+}
+
+// fewer is how many times rarer a kind of indentation must be in a file to be
+// foreign to it.
+const fewer = 4
+
+// foreignIndentation says whether the hunk's added lines are all indented by
+// spaces in a file that uses tabs, or the other way round, and none of its old
+// lines shows that the diff is indented as the file is.
+func (s *source) foreignIndentation(f finding) bool {
+	k := s.kindsOf(f)
+	if k.added == (kind{}) || len(f.places[0].at) == 0 {
+		return false
+	}
+	file := s.kind()
+	return k.oldCode == (kind{}) && k.addedCode.foreignTo(file) || k.old == (kind{}) && k.added.foreignTo(file)
+}
+
+// eitherKind says that a map of tabs and spaces is not certain for the hunk's
+// added lines: lines near it use both, or they are within a literal, whose
+// white space is content and not indentation.
+func (s *source) eitherKind(f finding) bool {
+	p := f.places[0]
+	mapped := slices.ContainsFunc(f.hunk.lines, func(l line) bool {
+		text, _ := p.indent.apply(l.text)
+		return l.op == add && text != l.text
+	})
+	return mapped && (p.indent.toTabs && s.mixesIndentation(p) || s.addsToLiteral(f))
+}
+
+// mixedWindow is how many lines around a place are looked at for spaces.
+const mixedWindow = 10
+
+// mixesIndentation says that lines near the place are indented by spaces in a
+// file that uses tabs.
+func (s *source) mixesIndentation(p place) bool {
+	unit := strings.Repeat(" ", p.indent.width)
+	within := s.literals()
+	for i := max(0, p.first()-mixedWindow); i < min(len(s.lines), p.last()+mixedWindow); i++ {
+		text := strings.TrimLeft(s.lines[i], "\t")
+		if !within[i] && strings.HasPrefix(text, unit) && strings.TrimSpace(text) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// addsToLiteral says that an added line that is indented stands within a
+// literal or a comment of several lines.
+func (s *source) addsToLiteral(f finding) bool {
+	within := s.literalAt(f.places[0].first())
+	for _, l := range f.hunk.lines {
+		if l.op == remove {
+			continue
+		}
+		if within != (literal{}) && l.op == add && indentOf(l.text) != "" {
+			return true
+		}
+		within.follow(l.text)
+	}
+	return false
+}
+
+// literalAt says what is open at a line.
+func (s *source) literalAt(line int) literal {
+	var within literal
+	for _, text := range s.lines[:line] {
+		within.follow(text)
+	}
+	return within
+}
+
+// literals says which lines begin within a literal or a comment.
+func (s *source) literals() []bool {
+	if s.within == nil {
+		s.within = make([]bool, len(s.lines))
+		var within literal
+		for i, text := range s.lines {
+			s.within[i] = within != literal{}
+			within.follow(text)
+		}
+	}
+	return s.within
+}
+
+// A literal says what is open at the start of a line. It is a guess without
+// knowing the language: backquotes, tripled quotes, and comments that begin a
+// line.
+type literal struct{ quoted, comment bool }
+
+func (l *literal) follow(text string) {
+	if l.comment {
+		l.comment = !strings.Contains(text, "*/")
+		return
+	}
+	marks := strings.Count(text, "`") + strings.Count(text, `"""`)
+	if marks > 0 {
+		marks -= 3*strings.Count(text, "```") + strings.Count(text, "'`'") + strings.Count(text, "\"`\"")
+	}
+	if marks%2 != 0 {
+		l.quoted = !l.quoted
+	}
+	l.comment = !l.quoted && strings.HasPrefix(strings.TrimLeft(text, " \t"), "/*") && !strings.Contains(text, "*/")
+}

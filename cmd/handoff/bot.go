@@ -48,6 +48,8 @@ type bot struct {
 	poller    *approval.Poller
 	web       *webhook.Server
 	links     *pages.Links
+	// owners are the accounts that are served, nil for all.
+	owners []string
 }
 
 // Surroundings are what serve takes from the process and a stage sets itself.
@@ -118,7 +120,33 @@ func (b *bot) identify(ctx context.Context) error {
 		return fmt.Errorf("GitHub does not know this App: %w", err)
 	}
 	b.log.Info("this App is known to GitHub", "slug", identity.Slug, "id", identity.AppID)
-	return nil
+	b.owners, err = allowedOwners(b.settings.AllowedOwners, identity)
+	return err
+}
+
+// everybody, in place of accounts, serves whoever installs the App.
+const everybody = "*"
+
+// allowedOwners are the accounts whose repositories are served, nil for all. A
+// private App can be installed by its owner alone; where nobody else is named
+// the same holds for a public one, or strangers could install it and spend the
+// operator's money.
+func allowedOwners(named []string, app github.Identity) ([]string, error) {
+	var owners []string
+	for _, owner := range named {
+		if owner = strings.TrimSpace(owner); owner == everybody {
+			return nil, nil
+		} else if owner != "" {
+			owners = append(owners, owner)
+		}
+	}
+	switch {
+	case len(owners) > 0:
+		return owners, nil
+	case app.Owner.Login == "":
+		return nil, errors.New("ALLOWED_OWNERS is missing, and GitHub names no account that owns this App: name the accounts whose repositories may spend, or * for all")
+	}
+	return []string{app.Owner.Login}, nil
 }
 
 func (b *bot) wire(ctx context.Context) (err error) {
@@ -140,7 +168,7 @@ func (b *bot) wire(ctx context.Context) (err error) {
 	}, b.log)
 	b.poller = approval.NewPoller(decisions)
 	b.router = intake.NewRouter(intake.Options{
-		Store: b.store, Decisions: decisions, AllowedOwners: b.settings.AllowedOwners, Role: b.settings.operator().Role,
+		Store: b.store, Decisions: decisions, AllowedOwners: b.owners, Role: b.settings.operator().Role,
 		Repository: func(installation, repository int64) intake.Repository {
 			return b.app.Installation(installation).ReadOnly(repository)
 		},

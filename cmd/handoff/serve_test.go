@@ -8,8 +8,11 @@ import (
 	"encoding/pem"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"handoff/gitops/github"
 )
 
 // TestServeSaysWhatIsWrong starts the server with one fault at a time. Each is
@@ -47,6 +50,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		{"the secret is short", map[string]string{"GITHUB_WEBHOOK_SECRET": "short"}, []string{"GITHUB_WEBHOOK_SECRET is shorter"}},
 		{"three secrets", map[string]string{"GITHUB_WEBHOOK_SECRET": "aaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbb,cccccccccccccccccccc"}, []string{"more than two"}},
 		{"a tape for the real GitHub", map[string]string{"GITHUB_URL": ""}, []string{"PROVIDER is tape", "loopback"}},
+		{"a tape in another writing", map[string]string{"GITHUB_URL": "", "PROVIDER": " Tape"}, []string{"PROVIDER is tape", "loopback"}},
 		{"no sandbox for the real GitHub", map[string]string{"GITHUB_URL": "", "PROVIDER": "openai", "SANDBOX": "none"}, []string{"SANDBOX is none"}},
 		{"a database that is no database", map[string]string{"DATABASE_URL": "mysql://x"}, []string{"sqlite://", "postgres://"}},
 		{"a database that is not there", map[string]string{"DATABASE_URL": "postgres://nobody:hunter2secret@127.0.0.1:1/x"}, []string{"reach"}},
@@ -86,5 +90,28 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhoIsServed: strangers can install a public App, but not spend on it
+// unless the operator says so.
+func TestWhoIsServed(t *testing.T) {
+	app := github.Identity{Owner: github.User{Login: "acme"}}
+	for _, test := range []struct {
+		named []string
+		app   github.Identity
+		want  []string
+	}{
+		{nil, app, []string{"acme"}},
+		{[]string{"", " "}, app, []string{"acme"}},
+		{[]string{"octo", " hub "}, app, []string{"octo", "hub"}},
+		{[]string{"octo", "*"}, app, nil},
+	} {
+		if got, err := allowedOwners(test.named, test.app); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, %v; want %q", test.named, got, err, test.want)
+		}
+	}
+	if _, err := allowedOwners(nil, github.Identity{}); err == nil || !strings.Contains(err.Error(), "ALLOWED_OWNERS") {
+		t.Errorf("an App of nobody serves everybody: %v", err)
 	}
 }

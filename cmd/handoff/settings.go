@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"handoff/agents/llm"
 	"handoff/runner/repoconfig"
 )
 
@@ -26,7 +27,7 @@ type githubSettings struct {
 	URL           string   `name:"github-url" env:"GITHUB_URL" help:"Web address of a GitHub Enterprise Server; empty for github.com." placeholder:"URL"`
 	Workflows     bool     `name:"github-workflows" env:"GITHUB_WORKFLOWS" help:"Let approved pushes change workflow files; the App needs the workflows permission."`
 	Verified      bool     `name:"commit-verified" env:"COMMIT_VERIFIED" help:"Let GitHub make and sign every commit, in every repository."`
-	AllowedOwners []string `name:"allowed-owners" env:"ALLOWED_OWNERS" sep:"," help:"Accounts whose repositories may spend; needed unless the App is private." placeholder:"OWNER"`
+	AllowedOwners []string `name:"allowed-owners" env:"ALLOWED_OWNERS" sep:"," help:"Accounts whose repositories may spend; empty for the one that owns the App, * for all." placeholder:"OWNER"`
 }
 
 // modelSettings say which model the crew uses.
@@ -154,7 +155,7 @@ func (s serveCommand) check() error {
 		}
 	}
 	loopback := isLoopback(s.URL)
-	if s.Provider == "tape" && !loopback {
+	if strings.EqualFold(strings.TrimSpace(s.Provider), llm.ProviderTape) && !loopback {
 		fault("PROVIDER is tape, which replays what was recorded: it is accepted only with GITHUB_URL on loopback")
 	}
 	if s.Sandbox == "none" && !loopback {

@@ -271,6 +271,17 @@ func TestAHistoryThatTheModelFindsTooLongIsShortenedOnce(t *testing.T) {
 	if kinds[agents.KindToolCallOutput] != 2 || kinds[agents.KindCompaction] != 1 {
 		t.Errorf("the journal's items are %v", kinds)
 	}
+	// The journal is enough to play the session again, the summary before the
+	// turn that it was made for.
+	answers, err := runner.Answers(s.session.records)
+	if err != nil || len(answers) != 4 {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	for i, turn := range []int{1, 2, 3, 3} {
+		if a := answers[i]; a.Compaction != (i == 2) || a.Compaction != (a.Response.Text == "SUMMARY") || a.Turn != turn || a.Agent != "one" {
+			t.Errorf("answer %d is %+v", i+1, a)
+		}
+	}
 	if told := s.happened(runner.EventCompaction); len(told) != 1 || told[0].Text != "SUMMARY" || told[0].Replaced == 0 {
 		t.Errorf("people were told of the summary: %+v", told)
 	}

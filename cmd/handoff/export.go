@@ -56,6 +56,14 @@ func (e *sessionsExport) Run(p *process) error {
 
 // one writes one file of the session.
 func (e *sessionsExport) one(p *process, database *store.Store, found store.Session) error {
+	if e.File == tapeName {
+		played, err := tapeOf(p.ctx, database, found)
+		if err != nil {
+			return err
+		}
+		_, err = played.WriteTo(p.stdout)
+		return err
+	}
 	artifacts, err := database.Artifacts(p.ctx, found.ID)
 	if err != nil {
 		return err
@@ -75,7 +83,8 @@ func (e *sessionsExport) one(p *process, database *store.Store, found store.Sess
 }
 
 // export writes a session as a zip file: session.json as show tells it, the
-// journal and the events that it adds up to as JSON lines, and the files.
+// journal and the events that it adds up to as JSON lines, a tape that plays it
+// again, and the files.
 func export(ctx context.Context, database *store.Store, found store.Session, to io.Writer) error {
 	detail, err := detailOf(ctx, database, found)
 	if err != nil {
@@ -101,6 +110,9 @@ func export(ctx context.Context, database *store.Store, found store.Session, to 
 	if err := addLines(archive, found.CreatedAt, "events.jsonl", events); err != nil {
 		return err
 	}
+	if err := addTape(ctx, archive, database, found); err != nil {
+		return err
+	}
 	artifacts, err := database.Artifacts(ctx, found.ID)
 	if err != nil {
 		return err
@@ -121,6 +133,23 @@ func export(ctx context.Context, database *store.Store, found store.Session, to 
 // that the same session makes the same archive.
 func addEntry(archive *zip.Writer, when time.Time, name string) (io.Writer, error) {
 	return archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: when.UTC()})
+}
+
+// addTape adds the session as a tape, if any model answered in it.
+func addTape(ctx context.Context, archive *zip.Writer, database *store.Store, found store.Session) error {
+	played, err := tapeOf(ctx, database, found)
+	if errors.Is(err, errNothingPlayed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	entry, err := addEntry(archive, found.CreatedAt, tapeName)
+	if err != nil {
+		return err
+	}
+	_, err = played.WriteTo(entry)
+	return err
 }
 
 func addFile(archive *zip.Writer, when time.Time, name string, content []byte) error {

@@ -28,6 +28,7 @@ type sessionsCommand struct {
 	Show   sessionsShow   `cmd:"" help:"Show one session: its state, checklist, approvals, costs and what happened."`
 	Stop   sessionsStop   `cmd:"" help:"Ask a session to end; its work is kept."`
 	Export sessionsExport `cmd:"" help:"Write all that is recorded of a session into a zip file, or one of its files to standard output."`
+	Replay sessionsReplay `cmd:"" help:"Play a session again on a local clone: what its models answered, with real tools and tests."`
 	Link   sessionsLink   `cmd:"" help:"Make a link to a session's page, or to the list of all sessions, that works for a while."`
 	Revoke sessionsRevoke `cmd:"" help:"Make all links that were given out useless at once."`
 }

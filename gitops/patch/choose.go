@@ -17,8 +17,10 @@ type finding struct {
 	reading string
 	// failure is set when there is no place, or several.
 	failure Code
-	// foreign says that the hunk fits but its added lines use another kind of
-	// indentation than the file.
+	// doubt says in a sentence why a hunk that fits was refused all the same.
+	doubt string
+	// foreign says that the hunk fits but its added lines may use another kind
+	// of indentation than the file.
 	foreign bool
 	// escaped says that the hunk fits but added lines may be HTML-escaped.
 	escaped bool
@@ -67,6 +69,7 @@ func (s *source) placeAll(hunks []hunk) placements {
 		}
 	}
 	s.doubtRepeated(set)
+	s.doubtOrder(set)
 	set.doubtDistance()
 	last := &set[len(set)-1]
 	if last.failure == "" && s.breaksOff(*last) {
@@ -87,7 +90,7 @@ func (s *source) settle(set placements, i int) {
 	stated := f.byNumber(set.drift(i))
 	heading := s.byHeading(*f)
 	switch {
-	case stated >= 0 && heading >= 0 && stated != heading:
+	case heading >= 0 && (stated >= 0 && stated != heading || f.nearerThan(heading)):
 		// number and heading contradict each other
 	case stated >= 0:
 		chosen = stated
@@ -114,6 +117,8 @@ type drift struct {
 	// countsWrong says that a header of the diff has wrong counts, so that its
 	// line numbers may be invented too.
 	countsWrong bool
+	// astray says that the new lines' numbers do not follow from the old ones'.
+	astray bool
 }
 
 // proven says that other hunks bear the stated numbers out: one that is exact,
@@ -122,7 +127,7 @@ func (d drift) proven() bool { return d.agree > 0 && (d.lines == 0 || d.agree > 
 
 // drift compares the stated with the true lines of the settled hunks.
 func (set placements) drift(except int) drift {
-	var d drift
+	d := drift{astray: set.astray()}
 	for i, f := range set {
 		d.countsWrong = d.countsWrong || !f.countsHold()
 		if i == except || len(f.places) != 1 || f.failure != "" || f.hunk.start == 0 {
@@ -136,6 +141,39 @@ func (set placements) drift(except int) drift {
 		d.agree++
 	}
 	return d
+}
+
+// astray says that the headers' numbers do not fit together: from hunk to hunk
+// the new lines move against the old ones by what the hunks between add. Such
+// numbers were invented.
+func (set placements) astray() bool {
+	hunks := make([]hunk, 0, len(set))
+	for _, f := range set {
+		if f.hunk.start > 0 && f.hunk.newStart > 0 {
+			hunks = append(hunks, f.hunk)
+		}
+	}
+	slices.SortStableFunc(hunks, func(a, b hunk) int { return a.start - b.start })
+	for i := 1; i < len(hunks); i++ {
+		added, removed := hunks[i-1].changedLines()
+		before, here := hunks[i-1].newStart-hunks[i-1].start, hunks[i].newStart-hunks[i].start
+		if here-before != added-removed {
+			return true
+		}
+	}
+	return false
+}
+
+// nearerThan says that the stated line speaks for another place than the chosen
+// one: it is at or beside that other.
+func (f finding) nearerThan(chosen int) bool {
+	if f.hunk.start == 0 {
+		return false
+	}
+	off := func(p place) int { return abs(p.first() + 1 - f.hunk.start) }
+	return slices.ContainsFunc(f.places, func(p place) bool {
+		return off(p) <= nearLines && off(p) < off(f.places[chosen])
+	})
 }
 
 // The limits within which a number decides between places (rule 8).
@@ -161,8 +199,8 @@ func (f finding) byNumber(d drift) int {
 			next = i
 		}
 	}
-	trusted := !d.countsWrong || d.proven() && !f.weak
-	near := !f.weak && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
+	trusted := (!d.countsWrong || d.proven() && !f.weak) && (!d.astray || d.lines == 0 || d.proven())
+	near := !f.weak && !d.astray && (d.lines == 0 || d.proven()) && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
 	if trusted && (distance(best) == 0 || near) {
 		return best
 	}

@@ -1,6 +1,10 @@
 package patch
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // A place that fits may still be the wrong one: where the rest of the diff
 // speaks against it, the hunk is refused, because a change in the wrong place
@@ -10,15 +14,23 @@ import "slices"
 // Applied says that the new side is in the file at a stricter level.
 func (s *source) doubt(f *finding, applied bool) {
 	s.doubtBrackets(f)
+	first := f.places[0].first() + 1
 	switch {
 	case applied && s.newSideThere(*f):
 		f.failure = AlreadyApplied
 	case f.atStated():
-	case applied, s.newSideStated(f.hunk), len(f.places) == 1 && s.newSideElsewhere(f):
-		f.failure = AlreadyApplied
+	case s.newSideStated(f.hunk):
+		f.refuse(AlreadyApplied, "Its new text is in the file already, on the very line that its header names; its old text is at line %d. It seems to have been applied before. If line %d is meant, say so in the header (@@ -%d,… @@).", first, first, first)
+	case applied, len(f.places) == 1 && s.newSideElsewhere(f):
+		f.refuse(AlreadyApplied, "Its new text, context included, is in the file already; lines like its old text are at line %d as well. It seems to have been applied before. If line %d is meant, copy its lines exactly and say its number in the header (@@ -%d,… @@).", first, first, first)
 	case s.looserAtStated(*f):
-		f.failure = Ambiguous
+		f.refuse(Ambiguous, "It fits at line %d, but on line %d, which its header names, the file has the same but for white space. Copy the lines of the right place exactly.", first, f.hunk.start)
 	}
+}
+
+// refuse notes why a hunk that fits is not applied.
+func (f *finding) refuse(code Code, format string, values ...any) {
+	f.failure, f.doubt = code, fmt.Sprintf(format, values...)
 }
 
 // atStated says that one of the places is the stated line.
@@ -36,12 +48,7 @@ func (s *source) doubtBrackets(f *finding) {
 	}
 	f.weak = true
 	f.strict = len(f.places)
-	for _, p := range s.places(old, 2) {
-		known := slices.ContainsFunc(f.places[:f.strict], func(q place) bool { return q.first() == p.first() })
-		if !known {
-			f.places = append(f.places, p)
-		}
-	}
+	f.places = append(f.places, s.otherPlaces(*f, s.places(old, 2))...)
 }
 
 // newSideThere says that the new side stands, more exactly, where the old side
@@ -112,10 +119,47 @@ func (s *source) doubtRepeated(set placements) {
 		if f.failure != "" || !f.hunk.repeated && !set.repeats(i) || f.hunk.repeated && f.atStated() {
 			continue
 		}
-		if len(s.places(f.hunk.old(), 2)) > 1 || s.isApplied(f.hunk, 1) {
-			f.failure = Ambiguous
+		if all := s.places(f.hunk.old(), 2); len(all) > 1 || s.isApplied(f.hunk, 1) {
+			f.places = append(f.places, s.otherPlaces(*f, all)...)
+			f.refuse(Ambiguous, "The diff has the same change several times, and nothing says which place each is for. Say the line numbers in the headers (@@ -N,… @@), or leave out what is done already.")
 		}
 	}
+}
+
+// otherPlaces are those of a list that a finding does not have.
+func (s *source) otherPlaces(f finding, all []place) []place {
+	return slices.DeleteFunc(all, func(p place) bool {
+		return slices.ContainsFunc(f.places, func(q place) bool { return p.first() == q.first() })
+	})
+}
+
+// doubtOrder refuses a hunk that is out of the order in which the diff goes
+// through the file, when the file has the same but for white space elsewhere.
+// Hunks may come in any order, but one that differs from its twin in white
+// space alone and stands in the wrong one is most likely the twin's.
+func (s *source) doubtOrder(set placements) {
+	for i := range set {
+		f := &set[i]
+		if f.failure != "" || f.atStated() || set.inOrder(i) {
+			continue
+		}
+		if others := s.otherPlaces(*f, s.places(f.hunk.old(), 2)); len(others) > 0 {
+			f.places = append(f.places, others...)
+			f.refuse(Ambiguous, "It fits at line %d, out of order with the other hunks, and the file has the same but for white space elsewhere. Say the line number in the header (@@ -N,… @@).", f.places[0].first()+1)
+		}
+	}
+}
+
+// inOrder says that a hunk stands behind those before it and before those
+// behind it.
+func (set placements) inOrder(i int) bool {
+	here := set[i].places[0].first()
+	for j, other := range set {
+		if other.failure == "" && len(other.places) == 1 && len(other.places[0].at) > 0 && j != i && (j < i) != (other.places[0].first() <= here) {
+			return false
+		}
+	}
+	return true
 }
 
 // doubtDistance refuses a hunk that differs from the file in white space and
@@ -130,7 +174,17 @@ func (set placements) doubtDistance() {
 			return other.failure == "" && other.places[0].level == 0 && other.hunk.start > 1 && other.atStated()
 		})
 		if exact && abs(f.places[0].first()+1-f.hunk.start) > nearLines {
-			f.failure = NoMatch
+			f.refuse(NoMatch, "Its header names line %d, where it does not fit; but for white space it would fit at line %d, which is far from there. Copy the lines of the right place exactly.", f.hunk.start, f.places[0].first()+1)
 		}
 	}
+}
+
+// explainDoubt shows the places that were found, and the stated line.
+func (s *source) explainDoubt(b *strings.Builder, e *Error, f finding) {
+	if f.hunk.start > 0 && f.hunk.start <= len(s.lines) && !f.atStated() {
+		first := f.hunk.start - 1
+		f.places = append(f.places, place{at: []int{first, min(first+len(f.hunk.old()), len(s.lines)) - 1}})
+	}
+	b.WriteString(f.doubt + " The places:\n")
+	s.showFound(b, e, f)
 }

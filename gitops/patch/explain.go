@@ -13,16 +13,20 @@ func (s *source) explain(set placements, failing int) *Error {
 	var b strings.Builder
 	b.WriteString(nothingChanged)
 	b.WriteString(set.overview(failing))
-	switch f.failure {
-	case Ambiguous:
+	switch code := f.failure; {
+	case f.doubt != "":
+		s.explainDoubt(&b, e, f)
+	case f.foreign:
+		s.explainForeign(&b, e, f)
+	case code == Ambiguous:
 		s.explainAmbiguous(&b, e, f)
-	case AlreadyApplied:
+	case code == AlreadyApplied:
 		s.explainApplied(&b, e, f)
-	case Truncated:
+	case code == Truncated:
 		s.explainTruncated(&b, e, f)
-	case ForgottenPlus:
+	case code == ForgottenPlus:
 		s.explainForgottenPlus(&b, e, f)
-	case GapInRemoved:
+	case code == GapInRemoved:
 		s.explainGap(&b, e, f)
 	default:
 		s.explainNoMatch(&b, e, f)
@@ -105,6 +109,11 @@ const shownPlaces = 8
 
 func (s *source) explainAmbiguous(b *strings.Builder, e *Error, f finding) {
 	fmt.Fprintf(b, "The old lines of the hunk are in the file at %d places and nothing decides between them. Add context lines that only the right place has, or the line number in @@ -N,… @@. The places:\n", len(f.places))
+	s.showFound(b, e, f)
+}
+
+// showFound shows the places of a finding.
+func (s *source) showFound(b *strings.Builder, e *Error, f finding) {
 	e.Line = f.places[0].first() + 1
 	starts := make([]int, len(f.places))
 	lasts := make([]int, len(f.places))
@@ -151,10 +160,6 @@ func (s *source) explainNoMatch(b *strings.Builder, e *Error, f finding) {
 		s.show(b, f.places[0].first(), f.places[0].last())
 		return
 	}
-	if f.foreign {
-		s.explainForeign(b, e, f)
-		return
-	}
 	old := f.hunk.meantOld()
 	if len(old) == 0 {
 		b.WriteString("The hunk has added lines only, so nothing shows where they go. Add two or three lines of context, copied from the file, before and after them.\n")
@@ -198,21 +203,6 @@ func (s *source) explainNoChange(set placements) *Error {
 	p := set[0].places[0]
 	s.show(&b, p.first(), p.last())
 	return &Error{Code: NoChange, Hunk: 1, Line: p.first() + 1, Text: limitLines(b.String())}
-}
-
-// explainForeign refuses spaces where the file uses tabs, or the reverse.
-func (s *source) explainForeign(b *strings.Builder, e *Error, f finding) {
-	p := f.places[0]
-	e.Line = p.first() + 1
-	file, yours := "tabs", "spaces"
-	for _, text := range s.lines {
-		if strings.HasPrefix(text, "  ") {
-			file, yours = yours, file
-			break
-		}
-	}
-	fmt.Fprintf(b, "It fits at line %d, but its added lines are indented with %s and the file uses %s only. Send it with the file's indentation; a line of context that is indented would settle it. The file there:\n", e.Line, yours, file)
-	s.show(b, p.first()-10, p.last()+10)
 }
 
 // maxVotes is how often a line may be in the file to say anything about where a

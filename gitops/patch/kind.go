@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -223,4 +224,20 @@ func (l *literal) follow(text string) {
 		l.quoted = !l.quoted
 	}
 	l.comment = !l.quoted && strings.HasPrefix(strings.TrimLeft(text, " \t"), "/*") && !strings.Contains(text, "*/")
+}
+
+// explainForeign refuses added lines that could mean tabs or spaces.
+func (s *source) explainForeign(b *strings.Builder, e *Error, f finding) {
+	p := f.places[0]
+	e.Line = p.first() + 1
+	if p.indent.width > 0 {
+		fmt.Fprintf(b, "It fits at line %d if tabs and spaces are exchanged, and for its added lines that is not certain: the file uses both there, or they are within a literal. Send it with the file's own indentation. The file there:\n", e.Line)
+	} else {
+		file, yours := "tabs", "spaces"
+		if k := s.kind(); k.spaces > k.tabs {
+			file, yours = yours, file
+		}
+		fmt.Fprintf(b, "It fits at line %d, but its added lines are indented with %s and the file uses %s. Send it with the file's indentation; a line of context that is indented would settle it. The file there:\n", e.Line, yours, file)
+	}
+	s.show(b, p.first()-10, p.last()+10)
 }

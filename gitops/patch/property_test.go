@@ -2,7 +2,6 @@ package patch
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -145,87 +144,6 @@ func TestDeterministic(t *testing.T) {
 		if !bytes.Equal(first.Text, second.Text) || (firstErr == nil) != (secondErr == nil) ||
 			firstErr != nil && firstErr.Error() != secondErr.Error() {
 			t.Fatalf("%v\n%v", firstErr, secondErr)
-		}
-	})
-}
-
-// checkAny holds for every input whatsoever.
-func checkAny(t *testing.T, src []byte, diff string) {
-	t.Helper()
-	result, err := Apply(src, diff)
-	if err == nil {
-		if !result.Deleted && result.Text == nil {
-			t.Error("no error and no text")
-		}
-		return
-	}
-	failure, ok := errors.AsType[*Error](err)
-	if !ok {
-		t.Fatalf("an error without a code: %v", err)
-	}
-	if failure.Code == "" || !strings.HasPrefix(failure.Text, nothingChanged) {
-		t.Errorf("code %q: %s", failure.Code, failure.Text)
-	}
-	if n := strings.Count(failure.Text, "\n") + 1; n > maxErrorLines {
-		t.Errorf("the text has %d lines", n)
-	}
-}
-
-func FuzzApply(f *testing.F) {
-	f.Add([]byte(poem), poemDiff)
-	f.Add([]byte(poem), "*** Begin Patch\n*** Update File: x\n@@ func two\n-\tdelta()\n+\td()\n*** End Patch\n")
-	f.Add([]byte(""), "@@\n+x\n@@\n+y\n")
-	f.Add([]byte("a\r\nb\r\n"), "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n")
-	f.Add([]byte("a\nb\nc\nd\n"), "@@\n a\n ...\n d\n+e\n")
-	f.Add([]byte("x"), "--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -99999999999999999999,5 +1 @@\n-x\n+y\n")
-	f.Add([]byte(poem), strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(poemDiff))
-	f.Add([]byte("if a < b {\n}\n"), "@@\n-if a &lt; b {\n+if a &gt; b {\n }\n")
-	f.Fuzz(func(t *testing.T, src []byte, diff string) { checkAny(t, src, diff) })
-}
-
-func FuzzSplit(f *testing.F) {
-	f.Add("diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\n")
-	f.Add("*** Begin Patch\n*** Add File: n\n+a\n*** Delete File: d\n*** Update File: u\n*** Move to: v\n@@\n-a\n+b\n*** End of File\n*** End Patch")
-	f.Add("cat <<'EOF' | patch\n--- \"a/\\303\\274\"\t2020\n+++ b/x\n@@@ -1 -1 +1 @@@\nEOF\n")
-	f.Fuzz(func(t *testing.T, diff string) {
-		files, err := Split(diff)
-		if err == nil && len(files) == 0 {
-			t.Error("no file and no error")
-		}
-		for _, file := range files {
-			if _, err := file.Apply(nil); err != nil {
-				if _, ok := errors.AsType[*Error](err); !ok {
-					t.Errorf("an error without a code: %v", err)
-				}
-			}
-		}
-	})
-}
-
-func FuzzEdit(f *testing.F) {
-	f.Add([]byte(poem), "\tbeta()\n", "\tbest()\n", 1, false)
-	f.Add([]byte("a a a"), "a", "b", 2, true)
-	f.Add([]byte("a\r\nb"), "a\nb", "c", 0, false)
-	f.Fuzz(func(t *testing.T, src []byte, old, new string, expect int, all bool) {
-		result, err := Edit(src, old, new, expect, all)
-		if err == nil && bytes.Equal(result.Text, src) {
-			t.Error("no error and no change")
-		}
-	})
-}
-
-func FuzzServeJSONL(f *testing.F) {
-	f.Add(`{"id":1,"path":"x","source":"a\n","diff":"@@\n-a\n+b\n"}`)
-	f.Add("{}\n[]\nnull\n{\"id\":")
-	f.Fuzz(func(t *testing.T, input string) {
-		var out bytes.Buffer
-		if err := ServeJSONL(strings.NewReader(input), &out); err != nil {
-			return
-		}
-		for line := range strings.Lines(out.String()) {
-			if !json.Valid([]byte(line)) {
-				t.Errorf("answer %q is no JSON", line)
-			}
 		}
 	})
 }

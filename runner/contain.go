@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 )
 
@@ -15,6 +16,11 @@ type Panic struct {
 
 // Error says what the panic said.
 func (p *Panic) Error() string { return fmt.Sprintf("a fault of the program: %v", p.Cause) }
+
+// LogValue shows a log the place as well.
+func (p *Panic) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("panic", p.Cause), slog.String("stack", string(p.Stack)))
+}
 
 // Contain does work and returns its error, or a *[Panic] where it panicked, so
 // that one session's fault does not end the process and with it all others. It

@@ -50,6 +50,8 @@ type bot struct {
 	links     *pages.Links
 	// owners are the accounts that are served, nil for all.
 	owners []string
+	// dataLock keeps other processes out of the data directory.
+	dataLock *os.File
 }
 
 // Surroundings are what serve takes from the process and a stage sets itself.
@@ -84,6 +86,9 @@ func newBot(ctx context.Context, settings serveCommand, around surroundings, log
 		return nil, err
 	}
 	if b.store, err = openStore(ctx, settings.DatabaseURL, store.Options{Mode: store.ModeServe, Logger: log}); err != nil {
+		return nil, err
+	}
+	if b.dataLock, err = lockDataDir(b.settings.DataDir); err != nil {
 		return nil, err
 	}
 	if err := seedAgents(ctx, b.store, false, log); err != nil {
@@ -435,6 +440,9 @@ func (b *bot) close() {
 		if err := b.store.Close(); err != nil {
 			b.log.Warn("the database could not be closed", "error", err)
 		}
+	}
+	if b.dataLock != nil {
+		_ = b.dataLock.Close()
 	}
 }
 

@@ -22,7 +22,12 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir, used := t.TempDir(), t.TempDir()
+	lock, err := lockDataDir(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
 	good := map[string]string{
 		"GITHUB_APP_ID": "7",
 		"GITHUB_PRIVATE_KEY": string(pem.EncodeToMemory(&pem.Block{
@@ -67,6 +72,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		{"a cost that no number holds", map[string]string{"MAX_COST": "1e300"}, []string{"MAX_COST", "a million at most"}},
 		{"no key for the model", map[string]string{"PROVIDER": "openrouter", "OPENROUTER_API_KEY": "", "GITHUB_PRIVATE_KEY": "/nowhere/key.pem"},
 			[]string{"OPENROUTER_API_KEY", "GITHUB_PRIVATE_KEY"}},
+		{"a data directory that is in use", map[string]string{"DATA_DIR": used}, []string{"DATA_DIR is " + used, "another handoff process"}},
 		{"GitHub does not answer", nil, []string{"GitHub cannot be asked about this App"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

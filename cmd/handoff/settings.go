@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -197,17 +196,4 @@ func isLoopback(address string) bool {
 		return true
 	}
 	return false
-}
-
-// makeDataDir makes the data directory, for its owner only, and returns its
-// absolute path.
-func makeDataDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("DATA_DIR cannot be used: %w", err)
-	}
-	return dir, nil
 }

@@ -66,7 +66,7 @@ func (h *hold) finishFault(ctx context.Context, failed *fault) error {
 // finishBroken ends a session in which the program itself has a fault: another
 // attempt would meet it again, and the other sessions of the node go on.
 func (h *hold) finishBroken(ctx context.Context, broken *runner.Panic) error {
-	h.log.Error("the session met a fault of the program", "panic", broken.Cause, "stack", string(broken.Stack))
+	h.log.Error("the session met a fault of the program", "fault", broken)
 	return h.finishFault(ctx, &fault{
 		code:    "INTERNAL",
 		message: "The session met a fault of handoff's own, and was ended so that it does no harm to others.",

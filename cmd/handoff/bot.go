@@ -258,6 +258,9 @@ func (b *bot) newConductor(model *llm.Client, scanner *secrets.Scanner) *session
 		Pusher: func(installation, repository int64) session.Tokens {
 			return b.app.Installation(installation).Writer(repository)
 		},
+		Signer: func(installation, repository int64) session.Signer {
+			return b.app.Installation(installation).Committer(repository)
+		},
 		Granted: func(ctx context.Context, installation int64) (map[string]string, error) {
 			info, err := b.app.Installation(installation).Info(ctx)
 			return info.Permissions, err

@@ -18,9 +18,9 @@ type Protection struct {
 	// RequirePullRequest refuses direct pushes.
 	RequirePullRequest bool `json:"require_pull_request"`
 	// Ruleset makes it a rule of a ruleset that lets nobody create or update matching branches.
-	Ruleset bool `json:"ruleset"`
-	AllowForcePushes   bool `json:"allow_force_pushes"`
-	AllowDeletions     bool `json:"allow_deletions"`
+	Ruleset          bool `json:"ruleset"`
+	AllowForcePushes bool `json:"allow_force_pushes"`
+	AllowDeletions   bool `json:"allow_deletions"`
 }
 
 func (r *repository) protection(branch string) *Protection {

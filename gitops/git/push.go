@@ -64,12 +64,20 @@ func (w *Workspace) Push(ctx context.Context, remote Remote, request PushRequest
 	return result, err
 }
 
-func (r PushRequest) command(sealed Sealed) (*packp.Command, error) {
+// Validate says whether the ref is ours to push; the error has [CodeInvalid].
+func (r PushRequest) Validate() error {
 	if err := ValidateRef(r.Ref); err != nil {
-		return nil, err
+		return err
 	}
 	if slices.Contains(r.Protected, r.Ref) {
-		return nil, failf(CodeInvalid, nil, "%s is a protected branch and is never pushed to", r.Ref)
+		return failf(CodeInvalid, nil, "%s is a protected branch and is never pushed to", r.Ref)
+	}
+	return nil
+}
+
+func (r PushRequest) command(sealed Sealed) (*packp.Command, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
 	}
 	id, err := parseID(sealed.Commit)
 	if err != nil {
@@ -178,19 +186,7 @@ func sideWords(answer []byte) []string {
 // pack builds the pack: the commit, and what of its tree neither the base nor
 // the parent has.
 func (p *pusher) pack() ([]byte, int, error) {
-	commit, err := readCommit(p.w.objects, p.command.New)
-	if err != nil {
-		return nil, 0, err
-	}
-	known := []plumbing.Hash{p.w.tree}
-	for _, id := range commit.ParentHashes {
-		// A parent that was pushed from another machine may not be here; then a
-		// few objects are sent twice.
-		if parent, err := readCommit(p.w.objects, id); err == nil {
-			known = append(known, parent.TreeHash)
-		}
-	}
-	ids, err := newObjects(p.w.objects, commit.TreeHash, known)
+	ids, err := p.w.lacking(p.command.New)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -280,7 +276,14 @@ func (p *pusher) declined(report *packp.ReportStatus, words []string) error {
 		fail.Server = server
 		return fail
 	}
-	fail := failf(CodeRejected, nil, "the git server declined the push to %s: %s", short(string(p.command.Name)), explain(server))
+	return Declined(string(p.command.Name), server)
+}
+
+// Declined is the error for a ref that the server would not move, with its own
+// words. The message says what to do about the usual refusals.
+func Declined(ref, server string) *Error {
+	server = serverWords(server)
+	fail := failf(CodeRejected, nil, "the git server declined the push to %s: %s", short(ref), explain(server))
 	fail.Server = server
 	return fail
 }
@@ -293,7 +296,7 @@ func explain(server string) string {
 		return "the App needs the permission “Workflows: write” to change files below .github/workflows"
 	case strings.Contains(text, "gh013") || strings.Contains(text, "rule"):
 		return "a ruleset of the repository forbids it; let the App bypass it or change the rule"
-	case strings.Contains(text, "gh006") || strings.Contains(text, "protected branch"):
+	case strings.Contains(text, "gh006") || strings.Contains(text, "protected branch") || strings.Contains(text, "through a pull request"):
 		return "the branch is protected; exclude copilot/* from the protection"
 	case strings.Contains(text, "gh009") || strings.Contains(text, "secret"):
 		return "push protection found a secret in it"

@@ -15,6 +15,9 @@ const (
 	// effect outlasts it, which is what keeps two nodes from creating twice and
 	// a node that was declared dead from writing over its successor.
 	writeTimeout = 8 * time.Second
+	// uploadTimeout bounds a request with a file in it. What it makes is named by
+	// its content, so it may be made twice.
+	uploadTimeout = 2 * time.Minute
 	// readTimeout bounds a read.
 	readTimeout = 30 * time.Second
 )
@@ -48,11 +51,16 @@ const (
 	kindEdit
 	// kindCreate must not be sent again without looking.
 	kindCreate
+	// kindUpload is an edit that may carry megabytes.
+	kindUpload
 )
 
 func (k kind) timeout() time.Duration {
-	if k == kindRead {
+	switch k {
+	case kindRead:
 		return readTimeout
+	case kindUpload:
+		return uploadTimeout
 	}
 	return writeTimeout
 }
@@ -60,7 +68,7 @@ func (k kind) timeout() time.Duration {
 // call runs one request about the client's repository. What completes the
 // sentence "Could not …".
 func (c *Client) call(ctx context.Context, kind kind, what string, do func(ctx context.Context, at repositoryName, api *gh.Client) error) error {
-	if kind != kindRead && c.scope.access != accessWrite {
+	if kind != kindRead && c.scope.access == accessRead {
 		return &Error{Code: CodeForbidden, Message: fmt.Sprintf("Could not %s: this client may only read.", what)}
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, scopeKey{}, c.scope), kind.timeout())

@@ -58,6 +58,8 @@ type Error struct {
 	RequestID string
 	// RetryAt is when a rate limit ends, by the local clock; zero otherwise.
 	RetryAt time.Time
+	// Said are GitHub's own words, on one line; "" when it said nothing.
+	Said string
 	// Message is one sentence for a person, with what to do next.
 	Message string
 	// Err is the cause, nil when there is none.
@@ -170,7 +172,7 @@ func withRetryAfter(e *gh.AbuseRateLimitError) *http.Response {
 // answered makes the error for an answer that reports a failure.
 func answered(clock *clock, what string, response *http.Response, cause error, sent bool) *Error {
 	said := saidBy(response)
-	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-GitHub-Request-Id"), Err: cause}
+	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-GitHub-Request-Id"), Said: said, Err: cause}
 	if until, limited := limitOf(clock, response); limited {
 		e.Code, e.RetryAt = CodeRateLimited, until
 		e.Message = fmt.Sprintf("GitHub's request limit is used up; waiting until %s.", until.UTC().Format("15:04 MST"))

@@ -8,7 +8,7 @@
 // installation narrowed to one repository and to reading
 // ([Installation.ReadOnly]) or to reading, commenting and checks
 // ([Installation.Writer]); permission to write contents is in neither and is
-// minted only by [Client.Token] when a push is due. The tokens themselves are
+// minted only when a push is due, by [Client.Token] for git or for a [Committer]. The tokens themselves are
 // scoped so at GitHub, so that a mistake here cannot widen them.
 //
 // Requests flow through these parts, one file each:

@@ -40,7 +40,7 @@ const (
 	accessRead access = "read"
 	// accessWrite reads, and writes issues, pull requests and checks.
 	accessWrite access = "write"
-	// accessPush writes contents. Nothing but git uses it.
+	// accessPush writes contents. Nothing but git and a [Committer] uses it.
 	accessPush access = "push"
 )
 

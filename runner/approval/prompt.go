@@ -132,6 +132,8 @@ type Prompt struct {
 	Body      string
 	Files     []File
 	Diff      string
+	// Verified says that GitHub makes and signs the commit that is pushed.
+	Verified bool
 	// Message is the commit's message, as it is sealed.
 	Message      string
 	Verification Verification

@@ -125,7 +125,7 @@ func (o *Outbox) withOutcome(effect store.Effect, end store.EffectEnd, result an
 		outcome.Summary = fmt.Sprintf("pushed, pull request #%d", pull.Number)
 		outcome.Variables = agents.Variables{
 			VariablePullRequest: strconv.Itoa(pull.Number), VariablePullRequestURL: pull.URL,
-			VariableBranch: payload.Head, VariablePushedCommit: payload.Commit,
+			VariableBranch: payload.Head, VariablePushedCommit: pull.Commit,
 		}
 	case effect.Kind == KindPush && end.State == store.EffectUnknown:
 		outcome.Output, outcome.IsError, outcome.Effect = "It is not known whether the push arrived: "+end.Error, true, runner.EffectUnknown

@@ -129,7 +129,7 @@ type PullRequest struct {
 	Body       string `json:"body"`
 	// Base is the branch that the pull request asks to be merged into.
 	Base string `json:"base"`
-	// Head is the branch that was pushed, Commit what it is at.
+	// Head is the branch that was pushed, Commit the approved commit.
 	Head   string `json:"head"`
 	Commit string `json:"commit"`
 	Draft  bool   `json:"draft,omitempty"`

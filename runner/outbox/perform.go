@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,8 @@ type (
 	PullRequestResult struct {
 		Number int    `json:"number"`
 		URL    string `json:"url"`
+		// Commit is what its branch is at.
+		Commit string `json:"commit"`
 	}
 )
 
@@ -156,6 +159,10 @@ func (o *Outbox) mayHaveLeft(ctx context.Context, effect store.Effect, payload P
 // pullRequest opens the pull request of a branch, or updates the open one. It
 // looks first every time, so a repeated effect finds its own.
 func (o *Outbox) pullRequest(ctx context.Context, repository Repository, effect store.Effect, payload PullRequest) (any, error) {
+	commit, err := o.pushed(ctx, effect, payload)
+	if err != nil {
+		return nil, err
+	}
 	request := github.PullRequestRequest{
 		Title: payload.Title, Body: disarm(payload.Body) + "\n" + Marker(o.Key, effect),
 		Head: payload.Head, Base: payload.Base, Draft: payload.Draft,
@@ -169,7 +176,17 @@ func (o *Outbox) pullRequest(ctx context.Context, repository Repository, effect 
 	default:
 		pull, err = repository.CreatePullRequest(ctx, request)
 	}
-	return PullRequestResult{Number: pull.Number, URL: pull.HTMLURL}, err
+	return PullRequestResult{Number: pull.Number, URL: pull.HTMLURL, Commit: commit}, err
+}
+
+// pushed returns the commit that was pushed for a pull request: the approved
+// one, or what GitHub made of it.
+func (o *Outbox) pushed(ctx context.Context, effect store.Effect, payload PullRequest) (string, error) {
+	if effect.After == "" {
+		return payload.Commit, nil
+	}
+	_, push, err := made[PushResult](ctx, o, effect.After)
+	return cmp.Or(push.Commit, payload.Commit), err
 }
 
 // made returns an earlier effect that this one refers to, and its result.

@@ -200,7 +200,7 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 	files := filesOf(seal.Sealed.Files, diff)
 	prompt := &ask.Prompt
 	prompt.Base, prompt.BaseRef, prompt.Commit, prompt.TargetRef = action.Base, action.BaseRef, action.Commit, action.TargetRef
-	prompt.Message = seal.Sealed.Message
+	prompt.Message, prompt.Verified = seal.Sealed.Message, seal.Verified
 	prompt.Title, prompt.Body, prompt.Files, prompt.Diff = args.Title, args.Body, files, diff
 	prompt.Verification, prompt.Risks = verification, approval.Risks(files)
 	ask.HasPullRequest = seal.Old != ""

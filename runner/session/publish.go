@@ -41,9 +41,11 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 		Host: c.Host, InstallationID: row.InstallationID, RepositoryID: row.RepositoryID, URL: address, Auth: tokenFrom(host, false),
 	}
 	if err := c.mayPush(ctx, host, remote, session, row, s); err != nil {
-		if row.ConsumedBy == effect.Key && c.arrived(ctx, remote, s) {
+		if row.ConsumedBy == effect.Key {
 			// What an earlier attempt did is done, whatever changed since.
-			return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref}, nil
+			if tip, arrived := c.arrived(ctx, remote, s); arrived {
+				return outbox.PushResult{Commit: tip, Ref: s.Ref}, nil
+			}
 		}
 		return outbox.PushResult{}, err
 	}
@@ -57,7 +59,10 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	if err != nil {
 		return outbox.PushResult{}, consumeRefusal(err)
 	}
-	// The only place where a token that can write contents exists.
+	// From here on, and nowhere else, there is a token that can write contents.
+	if s.Verified {
+		return c.publishSigned(ctx, workspace, c.Signer(row.InstallationID, row.RepositoryID), s)
+	}
 	remote.Auth = tokenFrom(c.Pusher(row.InstallationID, row.RepositoryID), true)
 	result, err := c.Deliver(ctx, workspace, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)
 	if err != nil {
@@ -66,10 +71,19 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	return outbox.PushResult{Commit: s.Sealed.Commit, Ref: s.Ref, Server: strings.Join(result.ServerMessages, "\n")}, nil
 }
 
-// arrived says whether the branch is at the sealed commit already.
-func (c *Conductor) arrived(ctx context.Context, remote git.Remote, s seal) bool {
+// arrived says whether the branch is at the sealed commit already, or at the one
+// that GitHub made in its place.
+func (c *Conductor) arrived(ctx context.Context, remote git.Remote, s seal) (tip string, arrived bool) {
 	tip, err := c.Cache.Fetch(ctx, remote, strings.TrimPrefix(s.Ref, "refs/heads/"))
-	return err == nil && tip == s.Sealed.Commit
+	if err != nil || !s.Verified {
+		return tip, err == nil && tip == s.Sealed.Commit
+	}
+	repository, err := c.Cache.Repository(remote)
+	if err != nil {
+		return tip, false
+	}
+	commit, err := repository.Commit(ctx, tip)
+	return tip, err == nil && s.isMadeAs(commit.Tree, commit.Parents, commit.Message)
 }
 
 // keptRefusal ends a push whose commit nobody can build any more.

@@ -29,6 +29,9 @@ type seal struct {
 	Protected []string `json:"protected"`
 	// BaseBranch is where the pull request goes.
 	BaseBranch string `json:"base_branch"`
+	// Verified says that GitHub makes the commit that is pushed, with the same
+	// files, parent and message, and signs it.
+	Verified bool `json:"verified,omitempty"`
 }
 
 // seal builds the commit of the workspace as it is now.
@@ -43,6 +46,7 @@ func (h *hold) seal(ctx context.Context, args pushArgs, state *runner.State) (se
 	s := seal{
 		Ref: "refs/heads/" + branch, Old: pushed, BaseBranch: h.base.branch,
 		Protected: []string{"refs/heads/" + h.base.branch}, Info: info,
+		Verified: h.config.Commit.Verified && h.Signer != nil,
 	}
 	checkpoint, err := h.bench.Snapshot(ctx)
 	if err != nil {

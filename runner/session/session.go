@@ -104,6 +104,17 @@ type Source interface {
 // pass by itself; the other errors are those of [git.Workspace.Push].
 type Deliver func(ctx context.Context, workspace *git.Workspace, remote git.Remote, request git.PushRequest, sealed git.Sealed) (git.PushResult, error)
 
+// A Signer makes commits that GitHub signs; *github.Committer implements it.
+type Signer interface {
+	Branch(ctx context.Context, ref string) (commit string, err error)
+	Commit(ctx context.Context, id string) (github.GitCommit, error)
+	CreateBlob(ctx context.Context, content []byte) (id string, err error)
+	CreateTree(ctx context.Context, entries []github.GitEntry) (id string, err error)
+	CreateCommit(ctx context.Context, message, tree, parent string) (github.GitCommit, error)
+	CreateBranch(ctx context.Context, ref, commit string) error
+	MoveBranch(ctx context.Context, ref, commit string) error
+}
+
 // Tokens hands out tokens for git over HTTP. With write they may change
 // contents, which only a client that was made for pushing can ask for.
 type Tokens interface {
@@ -123,7 +134,11 @@ type Options struct {
 	// Granted returns what an installation lets the App do, by GitHub's names
 	// of permissions; may be nil.
 	Granted func(ctx context.Context, installation int64) (map[string]string, error)
-	Cache   Source
+	// Signer returns what makes commits through GitHub's API, with permission to
+	// write contents; it is asked only after an approval was consumed. nil means
+	// that commits are pushed unsigned, whatever a repository wants.
+	Signer func(installation, repository int64) Signer
+	Cache  Source
 	// Pool hands out workspaces that were made ahead of time; may be nil.
 	Pool    Pool
 	Sandbox sandbox.Driver

@@ -132,7 +132,7 @@ func (h *hold) pullBody(row store.Approval, s seal) (string, error) {
 	var b strings.Builder
 	err := templates.ExecuteTemplate(&b, "pull.txt", map[string]any{
 		"Body": report.Neutral(row.Body, 50_000), "Issue": row.Issue, "Requester": h.session.RequesterLogin,
-		"Approver": row.DecidedBy, "Commit": s.Sealed.Commit, "SessionURL": h.sessionURL(),
+		"Approver": row.DecidedBy, "Commit": s.Sealed.Commit, "Tree": s.Sealed.Tree, "Verified": s.Verified, "SessionURL": h.sessionURL(),
 	})
 	return b.String(), err
 }

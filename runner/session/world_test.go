@@ -157,6 +157,7 @@ func (w *world) newConductor() *Conductor {
 		DataDir: dir, Host: "localhost", Logger: w.log(),
 		Repository: func(i, r int64) Repository { return unwell{w.app.Installation(i).ReadOnly(r), w} },
 		Pusher:     func(i, r int64) Tokens { return w.app.Installation(i).Writer(r) },
+		Signer:     func(i, r int64) Signer { return w.app.Installation(i).Committer(r) },
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 
 type sessionsExport struct {
 	databaseSettings
-	ID     string `arg:"" help:"The session's id."`
+	ID     string `arg:"" help:"The session's id, or a beginning of it."`
 	Output string `short:"o" help:"The zip file to write, - for standard output; session-ID.zip by default." placeholder:"FILE"`
 	File   string `help:"Write only this file of the session, such as work.patch, to standard output." placeholder:"NAME"`
 }

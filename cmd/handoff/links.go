@@ -18,7 +18,7 @@ type linkSettings struct {
 
 type sessionsLink struct {
 	linkSettings
-	ID  string        `arg:"" optional:"" help:"The session's id; none for the list of all sessions."`
+	ID  string        `arg:"" optional:"" help:"The session's id, or a beginning of it; none for the list of all sessions."`
 	For time.Duration `default:"1h" help:"How long the link works, a day at most."`
 }
 
@@ -60,6 +60,7 @@ func (l *sessionsLink) link(ctx context.Context, database *store.Store, links *p
 	if err != nil {
 		return pages.Link{}, err
 	}
+	l.ID = found.ID
 	return links.Session(ctx, found.ID, l.For)
 }
 

@@ -22,7 +22,7 @@ var errNothingPlayed = errors.New("no model answered in this session, so there i
 type sessionsReplay struct {
 	databaseSettings
 	limitSettings
-	ID       string `arg:"" help:"The session's id."`
+	ID       string `arg:"" help:"The session's id, or a beginning of it."`
 	Repo     string `default:"." type:"path" help:"Top directory of a local clone of the session's repository." placeholder:"DIR"`
 	Yes      bool   `short:"y" help:"Approve whatever the crew asks for; the result is a local branch."`
 	Sandbox  string `env:"SANDBOX" default:"local" enum:"local,none" help:"Sandbox driver: local, or none to run commands without any isolation."`

@@ -38,11 +38,15 @@ func openToRead(p *process, settings databaseSettings) (*store.Store, error) {
 	return store.Open(p.ctx, settings.DatabaseURL, store.Options{Mode: store.ModeRead})
 }
 
-// oneSession reads a session by its id.
+// oneSession reads a session by its id, or by a beginning of it that no other
+// has.
 func oneSession(ctx context.Context, database *store.Store, id string) (store.Session, error) {
-	found, err := database.Session(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
+	found, err := database.SessionByPrefix(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return found, fmt.Errorf("there is no session %q; handoff sessions list shows those that there are", id)
+	case errors.Is(err, store.ErrAmbiguous):
+		return found, fmt.Errorf("more than one session begins with %q; type more of the id, as handoff sessions list shows it", id)
 	}
 	return found, err
 }
@@ -94,7 +98,7 @@ func (l *sessionsList) Run(p *process) error {
 
 type sessionsShow struct {
 	databaseSettings
-	ID   string `arg:"" help:"The session's id."`
+	ID   string `arg:"" help:"The session's id, or a beginning of it."`
 	JSON bool   `name:"json" help:"One JSON object."`
 }
 
@@ -260,7 +264,7 @@ func (d sessionDetail) printEvents(to io.Writer) error {
 
 type sessionsStop struct {
 	databaseSettings
-	ID string `arg:"" help:"The session's id."`
+	ID string `arg:"" help:"The session's id, or a beginning of it."`
 }
 
 // Run asks the session to end.

@@ -165,6 +165,24 @@ func TestASessionIsShown(t *testing.T) {
 	has(t, complaint, `there is no session "nobody"; handoff sessions list shows`)
 }
 
+// The beginning of an id is enough while it names one session.
+func TestASessionIsNamedByTheBeginningOfItsID(t *testing.T) {
+	s := newShelf(t)
+	id := s.session("add a login").Session().ID
+	out, _ := s.does(0, "sessions", "show", strings.ToUpper(id[:8]))
+	has(t, out, id)
+	_, complaint := s.does(1, "sessions", "stop", id[:3])
+	has(t, complaint, "there is no session")
+	_, complaint = s.does(1, "sessions", "show", "%%%%")
+	has(t, complaint, "there is no session")
+	other := id[:8] + "-0000-7000-8000-000000000000"
+	must(t, s.store.CreateSession(t.Context(), &store.Session{ID: other, InstallationID: 7, RepositoryID: 9, Issue: 99}))
+	_, complaint = s.does(1, "sessions", "stop", id[:8])
+	has(t, complaint, `more than one session begins with "`+id[:8]+`"`)
+	out, _ = s.does(0, "sessions", "stop", other[:14])
+	has(t, out, "session "+other+" is stopped")
+}
+
 func TestASessionIsStoppedFromOutside(t *testing.T) {
 	s := newShelf(t)
 	lease := s.session("add a login")

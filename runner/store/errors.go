@@ -30,8 +30,9 @@ var (
 	ErrApprovalExpired = errors.New("the approval has expired")
 	// ErrStale says that what was approved is not what is about to be done.
 	ErrStale = errors.New("the approval is for something else")
-	// ErrAmbiguous says that a digest's prefix names more than one approval.
-	ErrAmbiguous = errors.New("the digest is too short to name one approval")
+	// ErrAmbiguous says that a prefix of a digest or an id names more than one
+	// approval or session.
+	ErrAmbiguous = errors.New("the prefix is too short to name one")
 	// ErrReadOnly says that the store was opened with ModeRead.
 	ErrReadOnly = errors.New("the database was opened for reading only")
 	// ErrMissingBlob says that a checkpoint names contents that the store lacks.

@@ -371,3 +371,23 @@ func TestActiveTimeLeavesWaitingOut(t *testing.T) {
 		w.equal(w.load(id).ActiveMillis, 5000)
 	})
 }
+
+func TestPrefixOfAnIDNamesOneSession(t *testing.T) {
+	inEachWorld(t, func(w *world) {
+		for issue, id := range []string{"0199aaaa-0001", "0199aaaa-0002", "0199bbbb-0001"} {
+			w.ok(w.store.CreateSession(w.Context(), &store.Session{ID: id, InstallationID: 7, RepositoryID: 1, Issue: issue + 1}))
+		}
+		for prefix, want := range map[string]string{"0199bbbb-0001": "0199bbbb-0001", "0199B": "0199bbbb-0001", "0199aaaa-0002": "0199aaaa-0002"} {
+			found, err := w.store.SessionByPrefix(w.Context(), prefix)
+			w.ok(err)
+			w.equal(found.ID, want)
+		}
+		for prefix, want := range map[string]error{
+			"": store.ErrNotFound, "019": store.ErrNotFound, "0199%": store.ErrNotFound, "____": store.ErrNotFound, "0200": store.ErrNotFound,
+			"0199": store.ErrAmbiguous, "0199aaaa-000": store.ErrAmbiguous,
+		} {
+			_, err := w.store.SessionByPrefix(w.Context(), prefix)
+			w.fails(err, want)
+		}
+	})
+}

@@ -9,20 +9,21 @@ import (
 )
 
 var (
-	insertLane      = named("insert_lane")
-	lockLane        = named("lock_lane")
-	insertSession   = named("insert_session")
-	promoteSession  = named("promote_session")
-	lockSession     = named("lock_session")
-	sessionLane     = named("session_lane")
-	wakeSession     = named("wake_session")
-	cancelUnstarted = named("cancel_unstarted")
-	flagCancel      = named("flag_cancel")
-	sessionByID     = named("session_by_id")
-	activeSession   = named("active_session")
-	lastSession     = named("last_session")
-	listSessions    = named("sessions")
-	listRecords     = named("records")
+	insertLane       = named("insert_lane")
+	lockLane         = named("lock_lane")
+	insertSession    = named("insert_session")
+	promoteSession   = named("promote_session")
+	lockSession      = named("lock_session")
+	sessionLane      = named("session_lane")
+	wakeSession      = named("wake_session")
+	cancelUnstarted  = named("cancel_unstarted")
+	flagCancel       = named("flag_cancel")
+	sessionByID      = named("session_by_id")
+	sessionsByPrefix = named("sessions_by_prefix")
+	activeSession    = named("active_session")
+	lastSession      = named("last_session")
+	listSessions     = named("sessions")
+	listRecords      = named("records")
 )
 
 // phaseEnded is the one phase that the code has to know; the others are the
@@ -157,6 +158,30 @@ func (s *Store) Sessions(ctx context.Context, filter SessionFilter, limit int) (
 // Session returns the session with that id, or [ErrNotFound].
 func (s *Store) Session(ctx context.Context, id string) (Session, error) {
 	return one(ctx, s.reader(), scanSession, sessionByID, id)
+}
+
+// MinSessionPrefix is the fewest characters that [Store.SessionByPrefix] takes
+// for the beginning of an id, so that a slip names nothing.
+const MinSessionPrefix = 4
+
+// SessionByPrefix returns the session whose id begins so, [ErrNotFound] for none
+// or a prefix shorter than [MinSessionPrefix], or [ErrAmbiguous]. It reads all
+// sessions, so it is for people and not for what happens often.
+func (s *Store) SessionByPrefix(ctx context.Context, prefix string) (Session, error) {
+	prefix = strings.ToLower(prefix)
+	if len(prefix) < MinSessionPrefix {
+		return Session{}, ErrNotFound
+	}
+	found, err := all(ctx, s.reader(), scanSession, sessionsByPrefix, prefix)
+	switch {
+	case err != nil:
+		return Session{}, err
+	case len(found) == 0:
+		return Session{}, ErrNotFound
+	case len(found) > 1:
+		return Session{}, ErrAmbiguous
+	}
+	return found[0], nil
 }
 
 // ActiveSession returns the session that holds the lane, or

@@ -52,6 +52,9 @@ WHERE id = $1 AND phase <> 'ended' AND NOT cancel_requested
 -- name: session_by_id
 SELECT @{session_columns} FROM sessions WHERE id = $1
 
+-- name: sessions_by_prefix
+SELECT @{session_columns} FROM sessions WHERE substr(id, 1, length($1)) = $1 ORDER BY ord DESC LIMIT 2
+
 -- name: active_session
 SELECT @{session_columns} FROM sessions
 WHERE repository_id = $1 AND issue = $2 AND phase IN ('ready', 'held', 'parked')

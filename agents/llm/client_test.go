@@ -90,10 +90,22 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
+// TestCompatibleServerNeedsAModel: it is said at the start where it is the
+// default, and at the call where an agent alone asks it.
 func TestCompatibleServerNeedsAModel(t *testing.T) {
 	s := newServer(t, streams(text("ok")...))
-	client := newClient(t, ProviderCompatible, s, func(c *Config) { c.Model = "" })
-	_, err := client.Respond(t.Context(), question("Hi"))
+	settings := environment(map[string]string{"OPENAI_BASE_URL": s.URL, "ZAI_API_KEY": canary})
+	_, err := New(Config{Provider: ProviderCompatible, Getenv: settings})
+	if failure := failureOf(t, err); failure.Kind != agents.KindMissingKey || !strings.Contains(failure.Message, "MODEL") {
+		t.Errorf("%v", failure)
+	}
+	client, err := New(Config{Provider: ProviderZAI, Getenv: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := question("Hi")
+	request.Model.Provider = ProviderCompatible
+	_, err = client.Respond(t.Context(), request)
 	if failure := failureOf(t, err); !strings.Contains(failure.Message, "MODEL") || len(s.asked()) != 0 {
 		t.Errorf("%v", failure)
 	}

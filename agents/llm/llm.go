@@ -121,6 +121,9 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.Model == "" && main.defaultModel == "" {
+		return nil, missingKey(main.provider.Name, []string{"MODEL"})
+	}
 	return &Client{config: config, log: log, main: main, others: map[string]*endpoint{}}, nil
 }
 
@@ -145,6 +148,13 @@ func (c *Client) ContextTokens(ref agents.ModelRef) int64 {
 		return 0
 	}
 	return info.Context
+}
+
+// Priced says whether the cost of a model's calls is known, from the table or
+// because its provider reports it. Where it is not, no limit on cost can hold.
+func (c *Client) Priced(ref agents.ModelRef) bool {
+	endpoint, err := c.endpoint(ref.Provider)
+	return err == nil && (endpoint.provider.ReportsCost || endpoint.model(c.modelID(endpoint, ref)).Priced)
 }
 
 // Respond implements [agents.Model].

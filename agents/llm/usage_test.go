@@ -228,3 +228,22 @@ func TestLongPromptsCostMore(t *testing.T) {
 		t.Errorf("%d, %d millionths of a dollar", short.CostMicros, long.CostMicros)
 	}
 }
+
+// TestPricedModels: a cap on cost holds where the cost is known, and nowhere
+// else.
+func TestPricedModels(t *testing.T) {
+	s := newServer(t, streams(text("ok")...))
+	for provider, models := range map[string]map[string]bool{
+		ProviderOpenAI:     {"": true, "gpt-4o": true, "nobody/knows": false},
+		ProviderOpenRouter: {"nobody/knows": true},
+		ProviderCompatible: {"": false, "gpt-4o": false},
+		ProviderTape:       {"": true, "nobody/knows": true},
+	} {
+		client := newClient(t, provider, s)
+		for model, want := range models {
+			if got := client.Priced(agents.ModelRef{ID: model}); got != want {
+				t.Errorf("%s %q: priced %v", provider, model, got)
+			}
+		}
+	}
+}

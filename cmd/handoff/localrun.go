@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
+	"handoff/agents"
 	"handoff/gitops/git"
 	"handoff/gitops/github"
 	"handoff/gitops/secrets"
@@ -100,7 +100,14 @@ func (l *localRun) modelName() string {
 	if l.Tape != "" {
 		return "tape " + l.Tape
 	}
-	return strings.TrimSpace(l.model.Provider() + " " + l.Model)
+	name := l.model.Provider()
+	if info, err := l.model.Model(agents.ModelRef{}); err == nil {
+		name += " " + info.ID
+	}
+	if !l.model.Priced(agents.ModelRef{}) {
+		name += "; its price is not known, so --max-cost cannot hold"
+	}
+	return name
 }
 
 // hireCrew puts the agents into the run's own database: those of the database

@@ -67,6 +67,7 @@ func (h *hold) loadCrew(ctx context.Context) error {
 	if _, ok := h.crew[firstAgent]; !ok {
 		return &fault{code: "AGENT", message: "The database holds no agent named " + firstAgent + ".", next: "Ask the operator to run `handoff seed`."}
 	}
+	h.noticePrices()
 	for _, name := range slices.Sorted(maps.Keys(h.config.Models)) {
 		if _, ok := h.crew[name]; !ok {
 			h.notices = append(h.notices, fmt.Sprintf("`models.%s` names no agent of the crew; it was left out", name))
@@ -79,6 +80,28 @@ func (h *hold) loadCrew(ctx context.Context) error {
 		return nil
 	}
 	return h.lease.RecordAgents(ctx, versions)
+}
+
+// priced is a model that knows whether its calls have a known price.
+type priced interface {
+	Priced(model agents.ModelRef) bool
+}
+
+// noticePrices says where the limit on cost cannot hold.
+func (h *hold) noticePrices() {
+	model, ok := h.Model.(priced)
+	if !ok {
+		return
+	}
+	var unpriced []string
+	for _, name := range slices.Sorted(maps.Keys(h.crew)) {
+		if agent := h.crew[name]; !model.Priced(agent.Model) {
+			unpriced = append(unpriced, agent.Name)
+		}
+	}
+	if len(unpriced) > 0 {
+		h.notices = append(h.notices, "What the model costs is not known ("+strings.Join(unpriced, ", ")+"), so the limit on cost cannot hold; the limit on tokens does")
+	}
 }
 
 // input is the task as the crew reads it first. The task is the person's; the

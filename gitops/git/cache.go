@@ -389,15 +389,21 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// writeFile writes a file whole or not at all.
+// writeFile writes a file whole or not at all, also when the power fails.
 func writeFile(name string, content []byte) error {
+	return replaceFile(name, content, (*os.File).Sync)
+}
+
+// replaceFile writes a file under another name, lets settle do what must be done
+// before it counts, and renames it.
+func replaceFile(name string, content []byte, settle func(*os.File) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".tmp_")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
+	err = errors.Join(err, settle(file), file.Close())
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,10 @@ func (w *Workspace) save() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(w.dir, "meta", "workspace.json"), raw)
+	// Waiting for the disk here would mean waiting for all files just written. A
+	// power failure may leave an empty description, which is damaged, or files
+	// without content, which differ from the manifest.
+	return replaceFile(filepath.Join(w.dir, "meta", "workspace.json"), raw, func(*os.File) error { return nil })
 }
 
 // Tree returns the directory with the files, the only one a sandbox may see.

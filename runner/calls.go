@@ -261,10 +261,14 @@ func (l *loop) record(ctx context.Context, run *RunState, job *job, done perform
 	if effectOf(job.tool) == agents.EffectWorkspace && l.Hooks.Workspace != nil {
 		// The call has run: its files are recorded even if the work was cancelled.
 		checkpoint, err := l.Hooks.Workspace.Snapshot(context.WithoutCancel(ctx))
-		if err != nil {
+		unkept, tooMuch := errors.AsType[*Unkept](err)
+		switch {
+		case tooMuch:
+			done.outcome.IsError, done.outcome.Effect = true, EffectFailed
+			done.outcome.Output = prompt("unkept", agents.Variables{"reason": unkept.Reason, "output": done.outcome.Output})
+		case err != nil:
 			return fmt.Errorf("record the workspace: %w", err)
-		}
-		if checkpoint != nil {
+		case checkpoint != nil:
 			batch.Checkpoint, done.outcome.Tree = checkpoint, checkpoint.Tree
 		}
 	}

@@ -125,11 +125,23 @@ type Effects interface {
 //
 // Contract: Snapshot records the files as they are and is cheap when nothing
 // changed. Reset puts them back to a tree that Snapshot returned, "" for the
-// base. Neither runs beside a tool call.
+// base. Neither runs beside a tool call. Files of which no record can be kept are
+// no fault of the workspace: Snapshot then puts back those of the tree before and
+// returns an [*Unkept].
 type Workspace interface {
 	Snapshot(ctx context.Context) (*Checkpoint, error)
 	Reset(ctx context.Context, tree string) error
 }
+
+// Unkept says why the files that a call left could not be recorded. The call
+// counts as failed, and the model is told.
+type Unkept struct {
+	// Reason is one sentence, without its full stop.
+	Reason string
+}
+
+// Error implements error.
+func (u *Unkept) Error() string { return u.Reason }
 
 // Hooks connect a run to its surroundings. All are optional.
 type Hooks struct {

@@ -9,7 +9,7 @@ import (
 
 func TestEveryPromptCanBeRendered(t *testing.T) {
 	values := agents.Variables{}
-	for _, name := range []string{"from", "to", "context", "boundary", "task", "used", "limit", "budget", "tool", "times", "fault", "summary", "transcript"} {
+	for _, name := range []string{"from", "to", "context", "boundary", "task", "used", "limit", "budget", "tool", "times", "fault", "summary", "transcript", "reason", "output"} {
 		values[name] = "<" + name + ">"
 	}
 	files, err := promptFiles.ReadDir("prompts")

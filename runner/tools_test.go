@@ -125,6 +125,37 @@ func TestEachWorkspaceCallLeavesACheckpoint(t *testing.T) {
 	}
 }
 
+// full is a workspace that keeps trees of two changes at most.
+type full struct{ files }
+
+func (f *full) Snapshot(ctx context.Context) (*runner.Checkpoint, error) {
+	if len(f.tree) > 2 {
+		f.tree = "++"
+		return nil, &runner.Unkept{Reason: "there are three changes"}
+	}
+	return f.files.Snapshot(ctx)
+}
+
+func TestACallWhoseFilesCannotBeKeptFailsInWords(t *testing.T) {
+	workspace := &full{}
+	write := agents.Tool{Name: "write", Effect: agents.EffectWorkspace, Run: func(context.Context, agents.Call) (agents.Result, error) {
+		workspace.tree += "+"
+		return agents.Result{Output: "written"}, nil
+	}}
+	s := tell(t, []agents.Tool{write}, calls("write", `{"n":1}`, "write", `{"n":2}`, "write", `{"n":3}`), says("done"))
+	s.request.Hooks.Workspace = workspace
+	outcome := s.run()
+	s.ends(outcome, "done")
+	if outcome.State.Tree != "++" {
+		t.Errorf("the last tree is %q", outcome.State.Tree)
+	}
+	for _, want := range []string{"cannot be kept: there are three changes. All files were put back", "written"} {
+		if answers := s.heard(2, agents.RoleTool); !strings.Contains(answers, want) {
+			t.Errorf("the model heard %q, not %q", answers, want)
+		}
+	}
+}
+
 func TestAHalfDoneWorkspaceCallRunsAgainOnTheLastTree(t *testing.T) {
 	workspace := &files{}
 	ran := 0

@@ -118,8 +118,10 @@ func (w *Workspace) readTree(name string, state fileState) ([]byte, error) {
 }
 
 // Reset makes the workspace's files those of a checkpoint of the same base. What
-// the checkpoint's own .gitignore files leave out stays. Contents come from the checkpoint's Blobs, from what
-// earlier checkpoints kept here, and from the repository.
+// the checkpoint's own .gitignore files leave out stays, unless there are more
+// files, or more bytes in those that differ, than the limits allow: then
+// everything goes and is written anew. Contents come from the checkpoint's Blobs,
+// from what earlier checkpoints kept here, and from the repository.
 //
 // Errors: [CodeInvalid] for another base, [CodeNotFound] when a content is
 // nowhere to be found, [CodeCorrupt] when the result has not the checkpoint's
@@ -131,7 +133,14 @@ func (w *Workspace) Reset(ctx context.Context, to Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.settle(ctx, target, func(string) bool { return false }); err != nil {
+	nothing := func(string) bool { return false }
+	_, err = w.settle(ctx, target, nothing)
+	if CodeOf(err) == CodeTooLarge {
+		if err = w.clear(); err == nil {
+			_, err = w.settle(ctx, target, nothing)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return w.verify(ctx, to.Tree)

@@ -189,6 +189,26 @@ func makeDirs(root *os.Root, name string) error {
 	return nil
 }
 
+// clear removes everything from the tree.
+func (w *Workspace) clear() error {
+	root, err := os.OpenRoot(w.Tree())
+	if err != nil {
+		return ioError(err, "the workspace cannot be opened")
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return ioError(err, "the workspace's files cannot be listed")
+	}
+	for _, entry := range entries {
+		if err := clearName(root, entry.Name()); err != nil {
+			return ioError(err, "%s cannot be deleted", entry.Name())
+		}
+	}
+	clear(w.known)
+	return nil
+}
+
 // clearName removes whatever has a name, without following it.
 func clearName(root *os.Root, name string) error {
 	err := root.RemoveAll(name)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,6 +159,9 @@ func (b *bench) withBlobs(ctx context.Context, checkpoint *runner.Checkpoint) (g
 // Snapshot implements [runner.Workspace].
 func (b *bench) Snapshot(ctx context.Context) (*runner.Checkpoint, error) {
 	taken, err := b.workspace.Checkpoint(ctx, func(blob string) bool { return b.stored[blob] })
+	if git.CodeOf(err) == git.CodeTooLarge {
+		return nil, b.putBack(ctx, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +177,15 @@ func (b *bench) Snapshot(ctx context.Context) (*runner.Checkpoint, error) {
 		checkpoint.Changes = append(checkpoint.Changes, runner.CheckpointChange(change))
 	}
 	return checkpoint, nil
+}
+
+// putBack undoes changes that are too large to be kept.
+func (b *bench) putBack(ctx context.Context, reason error) error {
+	last, err := b.last(ctx)
+	if err == nil {
+		err = b.restore(ctx, last)
+	}
+	return cmp.Or(err, error(&runner.Unkept{Reason: sentence(reason)}))
 }
 
 // Reset implements [runner.Workspace].

@@ -538,3 +538,27 @@ func TestFaultsInTheConfigurationAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A command that fills the workspace fails in words that the crew can act on; what
+// there was before is kept, here and on another machine.
+func TestChangesBeyondMeasureArePutBack(t *testing.T) {
+	w := newWorld(t, aShop())
+	w.writes("greeting.txt", "hello\n")
+	w.calls("run_command", map[string]any{"command": "for i in 0 1 2 3 4 5 6 7 8 9 a b; do truncate -s 9M big$i; done; echo filled"})
+	w.pushes()
+	id := w.asked()
+	w.sends(func() { w.works(); w.approves(id) })
+	last := w.heard[len(w.heard)-1]
+	if !strings.Contains(last, "cannot be kept: the changes have more than 104857600 bytes in all") || !strings.Contains(last, "filled") {
+		t.Errorf("the model heard %q", last)
+	}
+	conductor := w.newConductor()
+	w.outbox.Publisher = conductor
+	w.sends(func() { w.works(conductor) })
+	w.is(id, store.StateCompleted)
+	row := w.question(id)
+	files, err := w.github.CommitFiles(owner+"/"+name, strings.TrimPrefix(row.TargetRef, "refs/heads/"))
+	if err != nil || files["greeting.txt"] != "hello\n" || len(files) != len(aShop())+1 {
+		t.Errorf("pushed are %d files, %v", len(files), err)
+	}
+}

@@ -48,6 +48,8 @@ type world struct {
 	outbox       *outbox.Outbox
 	// script is what the model says next.
 	script []agents.Response
+	// heard is what the last message was each time the model was asked.
+	heard []string
 	// first is a commit that a test remembers.
 	first string
 	// breaks makes the program panic once the script is at its end.
@@ -186,7 +188,8 @@ func (w *world) ok(err error) {
 }
 
 // Respond implements [agents.Model].
-func (w *world) Respond(context.Context, agents.Request) (agents.Response, error) {
+func (w *world) Respond(_ context.Context, request agents.Request) (agents.Response, error) {
+	w.heard = append(w.heard, request.Messages[len(request.Messages)-1].Content)
 	if w.breaks && len(w.script) == 0 {
 		panic("index out of range")
 	}

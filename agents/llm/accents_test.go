@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"handoff/agents"
 )
@@ -158,5 +159,21 @@ func TestThoughtsStayWithTheirModel(t *testing.T) {
 	}
 	if asked := s.asked(); asked[1] != asked[3] {
 		t.Errorf("the same request differs:\n%s\n%s", asked[1], asked[3])
+	}
+}
+
+// TestRateLimitWithoutAHeader: Google says in the body when to come again, and
+// others do not say it at all; they count by the minute.
+func TestRateLimitWithoutAHeader(t *testing.T) {
+	said := fails(429, `[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`)
+	silent := fails(429, `{"error":{"message":"slow down"}}`)
+	s := newServer(t, said, silent, silent, streams(text("ok")...))
+	var slept waits
+	client := newClient(t, ProviderVertex, s, func(c *Config) { c.Retry = Retry{Sleep: slept.sleep} })
+	if _, err := client.Respond(t.Context(), question("Hi")); err != nil {
+		t.Fatal(err)
+	}
+	if w := slept.list; len(w) != 3 || w[0] != 34500*time.Millisecond || w[1] < 10*time.Second || w[2] < 20*time.Second || w[2] > time.Minute {
+		t.Errorf("slept %v, want 34.5s, 10s to 20s, 20s to 40s", w)
 	}
 }

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,8 @@ type fault struct {
 	openai.APIError
 	// flagged says that the provider's moderation refused the prompt.
 	flagged bool
+	// retryAfter is when to try again, where the body says it.
+	retryAfter time.Duration
 }
 
 // readFault reads the shapes in which providers say what went wrong: an
@@ -188,6 +191,9 @@ func faultFields(object []byte) fault {
 			Raw     json.RawMessage `json:"raw"`
 			Reasons json.RawMessage `json:"reasons"`
 		} `json:"metadata"`
+		Details []struct {
+			RetryDelay string `json:"retryDelay"`
+		} `json:"details"`
 	}
 	// A field of another shape leaves the others as they are.
 	_ = json.Unmarshal(object, &fields)
@@ -210,6 +216,12 @@ func faultFields(object []byte) fault {
 	}
 	if param := textOf(fields.Param); param != "" {
 		read.Param = &param
+	}
+	// Google's RetryInfo, which comes without a header.
+	for _, detail := range fields.Details {
+		if delay, err := time.ParseDuration(detail.RetryDelay); err == nil && delay > 0 {
+			read.retryAfter = min(delay, 24*time.Hour)
+		}
 	}
 	read.flagged = len(fields.Metadata.Reasons) > 0 && !isNull(fields.Metadata.Reasons)
 	return read
@@ -375,6 +387,6 @@ func (e *endpoint) refused(status int, header http.Header, body []byte) *agents.
 	failure.Status = status
 	failure.RequestID = requestID(header)
 	failure.Retryable = v.retry
-	failure.RetryAfter = retryAfter(header, time.Now())
+	failure.RetryAfter = cmp.Or(retryAfter(header, time.Now()), f.retryAfter)
 	return failure
 }

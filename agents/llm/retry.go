@@ -20,7 +20,8 @@ type Retry struct {
 	// Attempts is the greatest number of attempts, default 4. 1 means no retry.
 	Attempts int
 	// Base is the wait after the first failure, default 1 s; it doubles with
-	// each failure and varies by up to half of itself.
+	// each failure and varies by up to half of itself. It is ten times as long
+	// where the provider is asked too often.
 	Base time.Duration
 	// Cap is the longest wait, also of one that a provider asks for; default
 	// 60 s.
@@ -36,18 +37,25 @@ func (r Retry) attempts() int {
 	return 4
 }
 
+// rateFactor makes the waits longer where a provider says that it is asked too
+// often and not for how long: what it counts, it counts by the minute.
+const rateFactor = 10
+
 // wait returns how long to wait after the failure of an attempt (1, 2, …).
-func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
+func (r Retry) wait(attempt int, failure *agents.Error) time.Duration {
 	longest := r.Cap
 	if longest <= 0 {
 		longest = time.Minute
 	}
-	if asked > 0 {
-		return min(asked, longest)
+	if failure.RetryAfter > 0 {
+		return min(failure.RetryAfter, longest)
 	}
 	base := r.Base
 	if base <= 0 {
 		base = time.Second
+	}
+	if failure.Kind == agents.KindRateLimited {
+		base *= rateFactor
 	}
 	grown := math.Min(float64(base)*math.Exp2(float64(attempt-1)), float64(longest))
 	return time.Duration(grown * (0.5 + rand.Float64()/2))
@@ -99,7 +107,7 @@ func (c *Client) attempts(ctx context.Context, call call) (agents.Response, erro
 		if !failure.Retryable || attempt >= retry.attempts() {
 			return agents.Response{}, withUsage(failure, spent)
 		}
-		if retry.sleep(ctx, retry.wait(attempt, failure.RetryAfter)) != nil {
+		if retry.sleep(ctx, retry.wait(attempt, failure)) != nil {
 			return agents.Response{}, withUsage(e.cancelled(ctx), spent)
 		}
 		if shown && call.request.OnDelta != nil {

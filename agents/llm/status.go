@@ -99,7 +99,8 @@ func (c *Client) Test(ctx context.Context, ref agents.ModelRef) (Report, error) 
 	request := agents.Request{
 		Model: ref, Agent: "test", Turn: c.helperTurns.next("test"),
 		Messages: []*agents.Message{{Role: agents.RoleUser, Content: "Reply with the single word ok."}},
-		Settings: agents.ModelSettings{MaxTokens: 64},
+		// Models that think need some for it, and spend no more than they need.
+		Settings: agents.ModelSettings{MaxTokens: 512},
 	}
 	start := time.Now()
 	response, err := c.Respond(ctx, request)

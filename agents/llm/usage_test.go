@@ -177,7 +177,7 @@ func TestBackoff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		attempt := rapid.IntRange(1, 2000).Draw(t, "attempt")
 		retry := Retry{Base: time.Second, Cap: 20 * time.Second}
-		wait := retry.wait(attempt, 0)
+		wait := retry.wait(attempt, &agents.Error{})
 		full := 20 * time.Second
 		if attempt < 6 {
 			full = min(full, time.Second<<(attempt-1))

@@ -84,7 +84,7 @@ func (modelsTestCommand) Run(p *process, settings *modelsCommand) error {
 	show := newScreen(p.stdout)
 	show.fact("provider", found.Provider)
 	show.fact("model", answeredBy(found))
-	show.fact("answer", shorten(found.Text, 80))
+	show.fact("answer", cmp.Or(shorten(found.Text, 80), "(empty)"))
 	show.fact("latency", found.Latency.Round(time.Millisecond).String())
 	show.fact("tokens", tokensOf(found.Usage))
 	show.cost(found.Usage)

@@ -117,10 +117,10 @@ func (l *loop) checkApproval(ctx context.Context, j *job) error {
 
 func (l *loop) rejected(call *CallState) string {
 	decision := call.Decision
-	text := "Not approved"
+	text := NotApproved
 	switch {
 	case decision.By == ByHost:
-		text = "Refused by the host's rules"
+		text = RefusedByHost
 	case decision.Kind == DecisionExpired:
 		text = "Not approved in time: nobody decided before the request expired"
 	case decision.By != "":
@@ -129,7 +129,21 @@ func (l *loop) rejected(call *CallState) string {
 	if decision.Reason != "" {
 		text += ": " + l.redact(decision.Reason)
 	}
-	return text + "\nThe call was not run. Do not repeat it unchanged."
+	return text + "\n" + notRun
+}
+
+// How the output of a call begins that was not run, and how it ends.
+const (
+	NotApproved   = "Not approved"
+	RefusedByHost = "Refused by the host's rules"
+	notRun        = "The call was not run. Do not repeat it unchanged."
+)
+
+// WhyRefused returns the reason in the output of a call that the host's own
+// rules refused, and false for any other output.
+func WhyRefused(output string) (reason string, refused bool) {
+	reason, refused = strings.CutPrefix(output, RefusedByHost+": ")
+	return strings.TrimSpace(strings.TrimSuffix(reason, notRun)), refused
 }
 
 // notFound answers a call to a tool that the agent does not have (rules R26

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -71,6 +72,8 @@ func TestConversations(t *testing.T) {
 					"never":   onScene((*scene).never),
 					"role":    onScene((*scene).role),
 					"protect": onScene((*scene).protect),
+					"ruleset": onScene((*scene).ruleset),
+					"commit":  onScene((*scene).commit),
 					"patch":   onScene((*scene).patch),
 				},
 			})
@@ -252,6 +255,29 @@ func (s *scene) role(_ context.Context, args []string) error {
 // protect PATTERN protects branches.
 func (s *scene) protect(_ context.Context, args []string) error {
 	return s.stage.github.Protect(sceneRepository, fakegithub.Protection{Pattern: args[0], RequirePullRequest: true})
+}
+
+// ruleset PATTERN lets nobody create or update branches.
+func (s *scene) ruleset(_ context.Context, args []string) error {
+	return s.stage.github.Protect(sceneRepository, fakegithub.Protection{Pattern: args[0], Ruleset: true})
+}
+
+// commit prints the commit that the crew's branch is at.
+func (s *scene) commit(context.Context, []string) error {
+	repository, _ := s.stage.github.State().Repository(sceneRepository)
+	for branch := range repository.Branches {
+		if !strings.HasPrefix(branch, "copilot/") {
+			continue
+		}
+		commit, err := s.stage.github.CommitDetails(sceneRepository, branch)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.script.Stdout(), "author %s\ncommitter %s\nverified %v\n\n%s", commit.Author, commit.Committer, commit.Verified,
+			steady(commit.Message))
+		return nil
+	}
+	return errors.New("there is no branch of the crew's")
 }
 
 // prompt waits for a prompt that has not been closed.

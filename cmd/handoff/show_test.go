@@ -22,6 +22,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(copilot/\d+-[a-z0-9-]+)-[0-9a-f]{6}`), "$1-ID"},
 	{regexp.MustCompile(`(push|delete) #(\d+) [0-9a-f]{8}`), "$1 #$2 DIGEST"},
 	{regexp.MustCompile(`http://127\.0\.0\.1:\d+`), "URL"},
+	{regexp.MustCompile(`/sessions/[0-9a-f-]{36}`), "/sessions/SESSION"},
 	{regexp.MustCompile(`#issuecomment-\d+`), "#COMMENT"},
 }
 

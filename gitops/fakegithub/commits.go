@@ -114,3 +114,28 @@ func (s *Server) CommitFiles(repository, ref string) (files map[string]string, e
 	})
 	return files, err
 }
+
+// CommitDetails is what people see of a commit beside its files.
+type CommitDetails struct {
+	SHA, Tree         string
+	Author, Committer string // name and address, as git writes them
+	Message           string
+	Verified          bool
+}
+
+// CommitDetails describes a commit; ref is a branch, a tag or a hash.
+func (s *Server) CommitDetails(repository, ref string) (details CommitDetails, err error) {
+	err = s.onRepository(repository, func(r *repo) error {
+		commit, err := s.resolve(r, ref)
+		if err != nil {
+			return err
+		}
+		by := func(who gitobject.Signature) string { return who.Name + " <" + who.Email + ">" }
+		details = CommitDetails{
+			SHA: commit.Hash.String(), Tree: commit.TreeHash.String(), Message: commit.Message,
+			Author: by(commit.Author), Committer: by(commit.Committer), Verified: s.verification(commit)["verified"] == true,
+		}
+		return nil
+	})
+	return details, err
+}

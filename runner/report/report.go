@@ -66,6 +66,10 @@ type Progress struct {
 	// Failure is why the session ended early; Next is what to do about it.
 	Failure string
 	Next    string
+	// NotPushed is what the host says about a push that was declined, and
+	// ServerSaid are the server's own words; both "" when there was none since.
+	NotPushed  string
+	ServerSaid string
 	// Notices are things that the reader should know: what was cut, what the
 	// sandbox cannot do, which wishes of the configuration were not met.
 	Notices        []string
@@ -121,6 +125,8 @@ type LastWords struct {
 	Failure        string
 	Next           string
 	PullRequestURL string
+	// NotPushed is as in [Progress].
+	NotPushed string
 	// PatchURL and PatchUntil are as in [Progress].
 	PatchURL   string
 	PatchUntil time.Time

@@ -240,7 +240,7 @@ func (h *hold) checkLeaving(ctx context.Context, diff string, args pushArgs, sea
 	for _, change := range seal.Sealed.Files {
 		for _, flag := range change.Flags {
 			if flag == git.FlagWorkflow && !h.Workflows {
-				return &refusal{fmt.Sprintf("%s is a workflow file, which this App may not change, so nobody was asked. Leave it as it was.", change.Path)}
+				return &refusal{fmt.Sprintf("%s is a workflow file, which this App may not change, so nobody was asked. Leave it as it was, or ask the operator to allow workflow files (GITHUB_WORKFLOWS).", change.Path)}
 			}
 		}
 	}

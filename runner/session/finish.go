@@ -104,7 +104,7 @@ func (h *hold) finish(ctx context.Context, e end) error {
 	if err != nil {
 		return err
 	}
-	notice, err := h.notice(e, patch)
+	notice, err := h.notice(ctx, e, patch)
 	if err != nil {
 		return err
 	}
@@ -115,13 +115,18 @@ func (h *hold) finish(ctx context.Context, e end) error {
 }
 
 // notice is the one new comment at the end: an edit notifies nobody.
-func (h *hold) notice(e end, patch Link) (store.Effect, error) {
+func (h *hold) notice(ctx context.Context, e end, patch Link) (store.Effect, error) {
 	session := h.lease.Session()
+	past, err := h.history(ctx)
+	if err != nil {
+		return store.Effect{}, err
+	}
 	last := report.LastWords{
 		Requester: session.RequesterLogin, State: string(e.state), Headline: e.words(),
 		Failure: e.failure, Next: e.next, PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 		PatchURL: patch.URL, PatchUntil: patch.Expires,
 	}
+	last.NotPushed, _ = declined(past.items)
 	payload, err := json.Marshal(outbox.CommentCreate{Issue: session.Issue, Body: last.Markdown()})
 	return store.Effect{
 		Key: "session:" + session.ID + ":end", Kind: outbox.KindCommentCreate, After: progressKey(session.ID),

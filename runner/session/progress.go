@@ -201,6 +201,7 @@ func (h *hold) report(past history) report.Progress {
 		Active:     time.Duration(session.ActiveMillis)*time.Millisecond + time.Since(h.progress.started),
 		SessionURL: h.sessionURL(), PullRequestURL: session.Variables[outbox.VariablePullRequestURL],
 	}
+	shown.NotPushed, shown.ServerSaid = declined(past.items)
 	h.progress.mu.Lock()
 	defer h.progress.mu.Unlock()
 	shown.Agent, shown.Doing = h.agentName(h.progress.agent), h.progress.action

@@ -199,7 +199,7 @@ func checkExample(t *testing.T, command *kong.Node, flag *kong.Flag, example str
 func TestThePageListsTheVariablesOfProviders(t *testing.T) {
 	text := configurationPage(t).section(t, "## Model providers")
 	rows := map[string][]string{}
-	for _, row := range text.rows() {
+	for _, row := range text.own().rows() {
 		rows[plainText(row[0])] = row
 	}
 	for _, provider := range llm.Providers(func(string) string { return "" }) {
@@ -322,7 +322,7 @@ func TestThePageListsEveryKeyOfTheRepositorysFile(t *testing.T) {
 		t.Errorf("the example has %d keys and sets %d fields", len(inExample), leaves)
 	}
 	var inTable []string
-	for _, row := range text.rows() {
+	for _, row := range text.own().rows() {
 		inTable = append(inTable, plainText(row[0]))
 	}
 	slices.Sort(inTable)
@@ -367,7 +367,7 @@ func keysOf(document map[string]any) map[string]bool {
 func TestThePageShowsDefaultsOfTheRepositorysFile(t *testing.T) {
 	config, _ := repoconfig.DefaultOperator().Resolve(nil)
 	rows := map[string]string{}
-	for _, row := range configurationPage(t).section(t, "## .github/handoff.yml").rows() {
+	for _, row := range configurationPage(t).section(t, "## .github/handoff.yml").own().rows() {
 		rows[plainText(row[0])] = plainText(row[1])
 	}
 	want := map[string]string{

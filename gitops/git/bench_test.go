@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // The benchmarks put the git CLI beside each operation, in the same run:
@@ -140,41 +142,55 @@ func (s *gitServer) withToken() string {
 func openBench(b *testing.B, bare string) (*Local, string) {
 	b.Helper()
 	local, err := OpenLocal(bare, Limits{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	commit, _, err := local.Resolve(b.Context(), "main")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return local, commit
+}
+
+// beside measures git and ours in turn, so that both see the same machine, and
+// reports the medians and their ratio. What a function returns tidies up after it
+// and is not measured.
+func beside(b *testing.B, git, own func(n int) (after func())) {
+	b.Helper()
+	var times [2][]float64
+	for n := 0; b.Loop(); n++ {
+		for i, work := range []func(int) func(){git, own} {
+			start := time.Now()
+			after := work(n)
+			times[i] = append(times[i], float64(time.Since(start).Microseconds())/1000)
+			after()
+		}
+	}
+	for _, one := range times {
+		slices.Sort(one)
+	}
+	middle := len(times[0]) / 2
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(times[0][middle], "git-ms")
+	b.ReportMetric(times[1][middle], "own-ms")
+	b.ReportMetric(times[1][middle]/times[0][middle], "ratio")
+}
+
+func nothing() {}
+
+// worktree returns git's way to a directory of files.
+func worktree(b *testing.B, bare, dir string) func(int) func() {
+	return func(n int) func() {
+		tree := filepath.Join(dir, "git"+strconv.Itoa(n))
+		cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
+		return func() { cli(b, bare, "worktree", "remove", "--force", tree) }
+	}
 }
 
 func BenchmarkWorkspace(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		dir := b.TempDir()
-		b.Run("git-worktree-add", func(b *testing.B) {
-			for n := 0; b.Loop(); n++ {
-				tree := filepath.Join(dir, "git"+strconv.Itoa(n))
-				cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
-				b.StopTimer()
-				cli(b, bare, "worktree", "remove", "--force", tree)
-				b.StartTimer()
-			}
-		})
-		b.Run("checkout", func(b *testing.B) {
-			local, commit := openBench(b, bare)
-			for n := 0; b.Loop(); n++ {
-				w, err := local.Checkout(b.Context(), commit, filepath.Join(dir, "own"+strconv.Itoa(n)))
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.StopTimer()
-				if err := w.Remove(); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-			}
+		local, commit := openBench(b, bare)
+		beside(b, worktree(b, bare, dir), func(n int) func() {
+			w, err := local.Checkout(b.Context(), commit, filepath.Join(dir, "own"+strconv.Itoa(n)))
+			must(b, err)
+			return func() { must(b, w.Remove()) }
 		})
 	})
 }
@@ -184,58 +200,42 @@ func BenchmarkPool(b *testing.B) {
 		server := serveBench(b, bare)
 		cache := newCache(b, Limits{})
 		commit, err := cache.Fetch(b.Context(), server.remote(), "main")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		dir := b.TempDir()
 		pool, err := cache.NewPool(PoolOptions{Dir: filepath.Join(dir, "pool")})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for n := 0; b.Loop(); n++ {
-			b.StopTimer()
-			if err := pool.Prepare(b.Context(), server.remote(), commit); err != nil {
-				b.Fatal(err)
-			}
-			b.StartTimer()
+		must(b, err)
+		prepare := func() { must(b, pool.Prepare(b.Context(), server.remote(), commit)) }
+		prepare()
+		beside(b, worktree(b, bare, dir), func(n int) func() {
 			w, err := pool.Take(b.Context(), server.remote(), commit, filepath.Join(dir, strconv.Itoa(n)))
-			if err != nil {
-				b.Fatal(err)
+			must(b, err)
+			return func() {
+				must(b, w.Remove())
+				prepare()
 			}
-			b.StopTimer()
-			if err := w.Remove(); err != nil {
-				b.Fatal(err)
-			}
-			b.StartTimer()
-		}
+		})
 	})
 }
 
 func BenchmarkScan(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		dir := b.TempDir()
-		b.Run("git-status", func(b *testing.B) {
-			tree := filepath.Join(dir, "git")
-			cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
-			defer cli(b, bare, "worktree", "remove", "--force", tree)
-			for n := 0; b.Loop(); n++ {
-				edit(b, tree, r.files, n)
-				cli(b, tree, "status", "--porcelain")
+		tree := filepath.Join(dir, "git")
+		cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
+		defer cli(b, bare, "worktree", "remove", "--force", tree)
+		local, commit := openBench(b, bare)
+		w, err := local.Checkout(b.Context(), commit, filepath.Join(dir, "own"))
+		must(b, err)
+		beside(b, func(n int) func() {
+			edit(b, tree, r.files, n)
+			cli(b, tree, "status", "--porcelain")
+			return nothing
+		}, func(n int) func() {
+			edit(b, w.Tree(), r.files, n)
+			if scan, err := w.Scan(b.Context()); err != nil || len(scan.Changes) != 5 {
+				b.Fatal(scan, err)
 			}
-		})
-		b.Run("scan", func(b *testing.B) {
-			local, commit := openBench(b, bare)
-			w, err := local.Checkout(b.Context(), commit, filepath.Join(dir, "own"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			for n := 0; b.Loop(); n++ {
-				edit(b, w.Tree(), r.files, n)
-				scan, err := w.Scan(b.Context())
-				if err != nil || len(scan.Changes) != 5 {
-					b.Fatal(scan, err)
-				}
-			}
+			return nothing
 		})
 	})
 }
@@ -243,31 +243,23 @@ func BenchmarkScan(b *testing.B) {
 func BenchmarkScanCommitPush(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		server := serveBench(b, bare)
-		b.Run("git-add-commit-push", func(b *testing.B) {
-			tree := filepath.Join(b.TempDir(), "git")
-			cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
-			defer cli(b, bare, "worktree", "remove", "--force", tree)
-			url := server.withToken()
-			for n := 0; b.Loop(); n++ {
-				edit(b, tree, r.files, n)
-				cli(b, tree, "add", "-A")
-				cli(b, tree, "commit", "-q", "-m", "round")
-				cli(b, tree, "push", "-q", url, fmt.Sprintf("HEAD:refs/heads/copilot/git-%d", n))
-			}
-		})
-		b.Run("seal-push", func(b *testing.B) {
-			w := hand(b, newCache(b, Limits{}), server.remote(), "main")
-			for n := 0; b.Loop(); n++ {
-				edit(b, w.Tree(), r.files, n+1_000_000)
-				sealed, err := w.Seal(b.Context(), bot)
-				if err != nil {
-					b.Fatal(err)
-				}
-				ref := fmt.Sprintf("refs/heads/copilot/own-%d", n)
-				if _, err := w.Push(b.Context(), server.remote(), PushRequest{Ref: ref}, sealed); err != nil {
-					b.Fatal(err)
-				}
-			}
+		tree := filepath.Join(b.TempDir(), "git")
+		cli(b, bare, "worktree", "add", "-q", "--detach", tree, "main")
+		defer cli(b, bare, "worktree", "remove", "--force", tree)
+		w := hand(b, newCache(b, Limits{}), server.remote(), "main")
+		beside(b, func(n int) func() {
+			edit(b, tree, r.files, n)
+			cli(b, tree, "add", "-A")
+			cli(b, tree, "commit", "-q", "-m", "round")
+			cli(b, tree, "push", "-q", server.withToken(), fmt.Sprintf("HEAD:refs/heads/copilot/git-%d", n))
+			return nothing
+		}, func(n int) func() {
+			edit(b, w.Tree(), r.files, n+1_000_000)
+			sealed, err := w.Seal(b.Context(), bot)
+			must(b, err)
+			_, err = w.Push(b.Context(), server.remote(), PushRequest{Ref: fmt.Sprintf("refs/heads/copilot/own-%d", n)}, sealed)
+			must(b, err)
+			return nothing
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -14,18 +15,18 @@ import (
 func BenchmarkFetch(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		server := serveBench(b, bare)
-		b.Run("git-clone-depth-1", func(b *testing.B) {
-			for n := 0; b.Loop(); n++ {
-				dir := filepath.Join(b.TempDir(), "git"+strconv.Itoa(n))
-				cli(b, bare, "clone", "-q", "--bare", "--depth", "1", "--branch", "main", server.withToken(), dir)
-			}
-		})
-		b.Run("fetch", func(b *testing.B) {
-			for b.Loop() {
-				if _, err := newCache(b, Limits{}).Fetch(b.Context(), server.remote(), "main"); err != nil {
-					b.Fatal(err)
-				}
-			}
+		root := b.TempDir()
+		beside(b, func(n int) func() {
+			dir := filepath.Join(root, "git"+strconv.Itoa(n))
+			cli(b, bare, "clone", "-q", "--bare", "--depth", "1", "--branch", "main", server.withToken(), dir)
+			return func() { must(b, os.RemoveAll(dir)) }
+		}, func(int) func() {
+			dir := filepath.Join(root, "own")
+			cache, err := NewCache(Options{Dir: dir})
+			must(b, err)
+			_, err = cache.Fetch(b.Context(), server.remote(), "main")
+			must(b, err)
+			return func() { must(b, errors.Join(cache.Close(), os.RemoveAll(dir))) }
 		})
 	})
 }
@@ -36,41 +37,35 @@ func BenchmarkFetch(b *testing.B) {
 func BenchmarkWarmFetch(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		server := serveBench(b, bare)
-		warm := filepath.Join(b.TempDir(), "warm.git")
+		warm, cached := filepath.Join(b.TempDir(), "warm.git"), filepath.Join(b.TempDir(), "cached")
 		cli(b, bare, "clone", "-q", "--bare", "--depth", "1", "--branch", "before", server.withToken(), warm)
-		b.Run("git-fetch-depth-1", func(b *testing.B) {
-			var memory int64
-			for n := 0; b.Loop(); n++ {
-				b.StopTimer()
-				dir := copyOf(b, warm)
-				command := exec.Command(needGit(b), "fetch", "-q", "--depth", "1", server.withToken(), "main")
-				command.Dir = dir
-				b.StartTimer()
-				memory = max(memory, peak(b, command))
-			}
-			b.ReportMetric(float64(memory)/(1<<20), "MB-resident")
-		})
-		cached := filepath.Join(b.TempDir(), "cached")
 		cache, err := NewCache(Options{Dir: cached})
 		must(b, err)
 		_, err = cache.Fetch(b.Context(), server.remote(), "before")
 		must(b, err)
 		must(b, cache.Close())
-		b.Run("fetch", func(b *testing.B) {
-			var memory int64
-			for n := 0; b.Loop(); n++ {
-				b.StopTimer()
-				child := exec.Command(os.Args[0], "-test.run=^TestFetchAlone$")
-				child.Env = append(os.Environ(), "HANDOFF_FETCH_DIR="+copyOf(b, cached), "HANDOFF_FETCH_URL="+server.URL, "HANDOFF_FETCH_TOKEN="+server.token)
-				memory = max(memory, peak(b, child))
-				cache, err := NewCache(Options{Dir: copyOf(b, cached)})
-				must(b, err)
-				b.StartTimer()
-				_, err = cache.Fetch(b.Context(), server.remote(), "main")
-				must(b, err)
+		var gitDir, ownDir string
+		renew := func() { gitDir, ownDir = copyOf(b, warm), copyOf(b, cached) }
+		renew()
+		beside(b, func(n int) func() {
+			cli(b, gitDir, "fetch", "-q", "--depth", "1", server.withToken(), "main")
+			return nothing
+		}, func(int) func() {
+			cache, err := NewCache(Options{Dir: ownDir})
+			must(b, err)
+			_, err = cache.Fetch(b.Context(), server.remote(), "main")
+			must(b, err)
+			return func() {
+				must(b, cache.Close())
+				renew()
 			}
-			b.ReportMetric(float64(memory)/(1<<20), "MB-resident")
 		})
+		command := exec.Command(needGit(b), "fetch", "-q", "--depth", "1", server.withToken(), "main")
+		command.Dir = gitDir
+		b.ReportMetric(peak(b, command), "git-MB")
+		child := exec.Command(os.Args[0], "-test.run=^TestFetchAlone$")
+		child.Env = append(os.Environ(), "HANDOFF_FETCH_DIR="+ownDir, "HANDOFF_FETCH_URL="+server.URL, "HANDOFF_FETCH_TOKEN="+server.token)
+		b.ReportMetric(peak(b, child), "own-MB")
 	})
 }
 
@@ -94,10 +89,10 @@ func copyOf(b *testing.B, dir string) string {
 	return to
 }
 
-// peak runs a command and returns the most bytes that it, or a process that it
+// peak runs a command and returns the most megabytes that it, or a process that it
 // waited for, had resident. Linux counts what a process's parent had when it was
 // started, so a small process of its own starts and measures it.
-func peak(b *testing.B, command *exec.Cmd) int64 {
+func peak(b *testing.B, command *exec.Cmd) float64 {
 	b.Helper()
 	measure := exec.Command(os.Args[0], "-test.run=^TestMeasure$", "-test.v")
 	measure.Dir, measure.Env = command.Dir, append(command.Environ(), "HANDOFF_MEASURE="+strings.Join(command.Args, "\n"))
@@ -106,9 +101,9 @@ func peak(b *testing.B, command *exec.Cmd) int64 {
 	if err != nil || !found {
 		b.Fatal(err, string(out))
 	}
-	memory, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	memory, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 	must(b, err)
-	return memory
+	return memory / (1 << 20)
 }
 
 // TestMeasure is the small process.

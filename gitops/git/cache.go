@@ -249,33 +249,10 @@ func (c *Cache) receiveWhole(ctx context.Context, dir string, session transport.
 	}
 	objects := newObjectStore(c.limits.FileBytes, filepath.Join(dir, "objects"))
 	defer objects.close()
-	if err := checkWhole(objects, what.want, what.haves); err != nil {
+	if err := checkWhole(objects, c.limits.Depth, what.want, what.haves); CodeOf(err) == CodeTooLarge {
+		return err
+	} else if err != nil {
 		return failf(CodeTransport, err, "the git server did not send what was asked for; try again later")
-	}
-	return nil
-}
-
-// checkWhole looks for every object of a commit that commits known to be whole do
-// not have at the same place.
-func checkWhole(objects *objectStore, id plumbing.Hash, whole []plumbing.Hash) error {
-	commit, err := readCommit(objects, id)
-	if err != nil {
-		return err
-	}
-	var known []plumbing.Hash
-	for _, one := range whole {
-		if found, err := readCommit(objects, one); err == nil {
-			known = append(known, found.TreeHash)
-		}
-	}
-	ids, err := newObjects(objects, commit.TreeHash, known)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if there, err := objects.has(id); !there {
-			return cmp.Or(err, missing(id))
-		}
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ type Limits struct {
 	// fetch brings one, and every look-up may ask each) and 4 GiB.
 	CachePacks int
 	CacheBytes int64
-	// Files is the most files a checkout or a scan may hold. Default 250,000.
+	// Files is the most files, and the most directories, that a checkout or a scan
+	// may hold. Default 250,000.
 	Files int
 	// Bytes is the most bytes a checkout may write. Default 4 GiB.
 	Bytes int64

@@ -101,7 +101,8 @@ func (d *directory) each(prefix string, visit func(path string, f *file)) {
 type treeReader struct {
 	from   source
 	limits Limits
-	files  int
+	// files and dirs count what was read: a few objects may stand for any number.
+	files, dirs int
 }
 
 func (r *treeReader) read(id plumbing.Hash, prefix string, depth int) (*directory, error) {
@@ -121,6 +122,9 @@ func (r *treeReader) read(id plumbing.Hash, prefix string, depth int) (*director
 			return nil, failf(CodeCorrupt, nil, "the repository has two files of the name %q", clip(prefix+entry.Name, 200))
 		}
 		if entry.Mode == filemode.Dir {
+			if r.dirs++; r.dirs > r.limits.Files {
+				return nil, failf(CodeTooLarge, nil, "the repository has more than %d directories", r.limits.Files)
+			}
 			child, err := r.read(entry.Hash, prefix+entry.Name+"/", depth+1)
 			if err != nil {
 				return nil, err

@@ -111,7 +111,7 @@ func (r *Router) verb(ctx context.Context, command store.Command, detail store.C
 			return r.message(command, detail, active), nil
 		}
 		return r.task(command, detail, lane), nil
-	case "plan", "go", "check":
+	case "plan", "go", "check", "fix":
 		if running {
 			return r.reply(command, "running", answerData{Verb: command.Verb, Session: r.sessionData(active)}), nil
 		}
@@ -139,13 +139,16 @@ func (r *Router) verb(ctx context.Context, command store.Command, detail store.C
 	}
 }
 
-// prepare does what comes before the work, on an issue where nothing runs.
+// prepare routes what is more or less than a task, on an issue where nothing
+// runs.
 func (r *Router) prepare(ctx context.Context, command store.Command, detail store.CommentDetail, lane int) (store.Routing, error) {
 	switch {
 	case command.Verb == "go":
 		return r.goOn(ctx, command, lane)
 	case command.Verb == "check":
 		return r.errand(command, detail, lane, ErrandCheck), nil
+	case command.Verb == "fix":
+		return r.errand(command, detail, lane, ErrandFix), nil
 	case strings.TrimSpace(command.Text) == "":
 		return r.reply(command, "help", answerData{Word: command.Verb}), nil
 	}

@@ -8,10 +8,10 @@ import (
 	"handoff/runner/store"
 )
 
-// The session variables that say what a session is for, where it is not for
-// doing its task.
+// The session variables that say what a session is for, where that is more or
+// less than doing its task.
 const (
-	// VariableErrand is [ErrandPlan] or [ErrandCheck].
+	// VariableErrand is [ErrandPlan], [ErrandCheck] or [ErrandFix].
 	VariableErrand = "errand"
 	// VariablePlanOf: work by the plan that the other session made.
 	VariablePlanOf = "plan_of"
@@ -25,17 +25,24 @@ const (
 	// ErrandCheck: the host tries out everything that a session needs, without
 	// any model.
 	ErrandCheck = "check"
+	// ErrandFix: the host runs the tests on the base, and where they fail the
+	// crew mends the cause.
+	ErrandFix = "fix"
 )
 
-// checkTask stands where a session has its task.
-const checkTask = "check that a session can work here"
+// errandTasks stand where a session has its task, for errands that nobody
+// words.
+var errandTasks = map[string]string{
+	ErrandCheck: "check that a session can work here",
+	ErrandFix:   "find out why the tests fail, and mend the cause",
+}
 
-// errand starts a session that does not do its task.
+// errand starts a session with an errand.
 func (r *Router) errand(command store.Command, detail store.CommentDetail, lane int, errand string) store.Routing {
 	routing := r.task(command, detail, lane)
 	routing.Session.Variables = agents.Variables{VariableErrand: errand}
-	if errand == ErrandCheck {
-		routing.Session.Task = checkTask
+	if task := errandTasks[errand]; task != "" {
+		routing.Session.Task = task
 	}
 	return routing
 }

@@ -296,7 +296,7 @@ func TestStatusHelpAndVerbsThatMakeNoSense(t *testing.T) {
 		{"go", "", false, "no plan on this issue"},
 		{"go", "", true, "nothing to go on with"},
 		{"check", "", true, "nothing to check now"},
-		{"fix", "", false, "“fix”"},
+		{"fix", "", true, "nothing to fix now"},
 		{"retry", "", false, "no session on this issue yet"},
 		{"retry", "", true, "nothing to retry"},
 		{"renew", "", true, "nothing to renew"},
@@ -339,17 +339,17 @@ func TestRetryGoesOnFromTheLastSession(t *testing.T) {
 func TestAPlanThatWasStoppedIsNoLeaveToWork(t *testing.T) {
 	w := newWorld(t)
 	for _, command := range []struct{ verb, text string }{
-		{"plan", "add a login"}, {"stop", ""}, {"go", ""}, {"retry", ""}, {"stop", ""}, {"check", ""},
+		{"plan", "add a login"}, {"stop", ""}, {"go", ""}, {"retry", ""}, {"stop", ""}, {"check", ""}, {"stop", ""}, {"fix", ""},
 	} {
 		w.says(mona, command.verb, command.text)
 	}
 	w.route()
 	w.mustSay("no plan on this issue")
 	sessions := w.sessions()
-	if len(sessions) != 3 {
+	if len(sessions) != 4 {
 		t.Fatalf("%d sessions", len(sessions))
 	}
-	for i, want := range []string{ErrandPlan, ErrandPlan, ErrandCheck} {
+	for i, want := range []string{ErrandPlan, ErrandPlan, ErrandCheck, ErrandFix} {
 		if s := sessions[i]; s.Variables[VariableErrand] != want || (want == ErrandPlan) != (s.Task == "add a login") {
 			t.Errorf("session %d is for %q: %q", i+1, s.Variables[VariableErrand], s.Task)
 		}

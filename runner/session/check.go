@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -62,17 +63,14 @@ func (h *hold) check(ctx context.Context) error {
 	stopProgress := h.progress.keep(ctx)
 	defer stopProgress()
 	found := checked{
-		Branch: h.base.branch, Commit: h.base.commit[:12], Setup: h.config.Setup, Limits: h.bench.limits, Caps: h.config.Limits, Timeout: h.config.Timeout,
+		Branch: h.beginsOn(), Commit: h.base.commit[:12], Setup: h.config.Setup, Limits: h.bench.limits, Caps: h.config.Limits, Timeout: h.config.Timeout,
 		NoSandbox: h.bench.box == nil, Tests: h.config.Test,
 	}
 	if err := h.checkPermissions(ctx, &found); err != nil {
 		return err
 	}
 	if len(h.config.Test) > 0 && !found.NoSandbox {
-		h.progress.hostDoes("testing the base")
-		tests, err := h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
-			return h.base.repository.Checkout(ctx, h.base.commit, dir)
-		})
+		tests, err := h.testBase(ctx)
 		if err != nil {
 			return err
 		}
@@ -82,6 +80,21 @@ func (h *hold) check(ctx context.Context) error {
 		}
 	}
 	return h.finishCheck(ctx, found)
+}
+
+// beginsOn is the branch that the session begins with: that of the open pull
+// request, or the default branch.
+func (h *hold) beginsOn() string { return cmp.Or(h.base.target, h.base.branch) }
+
+// testBase runs the tests on what the session begins with.
+func (h *hold) testBase(ctx context.Context) (testRun, error) {
+	h.progress.hostDoes("testing the base")
+	if err := h.progress.edit(ctx, "", nil); err != nil {
+		return testRun{}, err
+	}
+	return h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
+		return h.base.repository.Checkout(ctx, h.base.commit, dir)
+	})
 }
 
 func (h *hold) checkPermissions(ctx context.Context, found *checked) error {

@@ -11,6 +11,7 @@ import (
 	"handoff/runner/intake"
 	"handoff/runner/report"
 	"handoff/runner/store"
+	"handoff/runner/verdict"
 )
 
 // varPlan holds the plan that a session made, for the one that works by it.
@@ -28,10 +29,44 @@ func (h *hold) errand() string { return h.session.Variables[intake.VariableErran
 
 // serve does what the session is for.
 func (h *hold) serve(ctx context.Context) error {
-	if h.errand() == intake.ErrandCheck {
+	switch h.errand() {
+	case intake.ErrandCheck:
 		return h.check(ctx)
+	case intake.ErrandFix:
+		if err := h.findFailure(ctx); err != nil || h.ended {
+			return err
+		}
 	}
 	return h.run(ctx)
+}
+
+// findFailure runs the tests on the base, for the crew to know what fails. Where
+// nothing does the session ends without any model.
+func (h *hold) findFailure(ctx context.Context) error {
+	switch {
+	case h.lease.Session().NextSeq > 1:
+		return nil // the crew was told
+	case len(h.config.Test) == 0:
+		return &fault{
+			code: "NO_TESTS", message: "No test command is configured, so nothing says what is broken.",
+			next: "Name one as `test` in `.github/handoff.yml`, or comment `/copilot` and what is to be mended.",
+		}
+	case h.bench.box == nil:
+		return nil
+	}
+	tests, err := h.testBase(ctx)
+	if err != nil {
+		return err
+	}
+	if tests.Outcome == verdict.Passed {
+		return h.finish(ctx, end{
+			state: store.StateCompleted, headline: "Nothing is broken",
+			result: fmt.Sprintf("The tests pass on `%s` at %s.", h.beginsOn(), h.base.commit[:12]),
+			next:   "Comment `/copilot` and what is wrong, if they do not tell.",
+		})
+	}
+	h.failing = quoteLines(tail(tests.output, maxTestOutput))
+	return nil
 }
 
 // planOnly leaves to the first agent what makes a plan, so that nothing can

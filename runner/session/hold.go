@@ -30,7 +30,10 @@ type hold struct {
 	notices []string
 	crew    map[string]agents.Agent
 	// plan is what the session shall work by, "" where nobody planned.
-	plan     string
+	plan string
+	// failing is what the tests print on the base, "" unless they are to be
+	// mended.
+	failing  string
 	bench    *bench
 	progress *progress
 	// ended says that the session is over.

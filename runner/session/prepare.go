@@ -117,6 +117,7 @@ func (h *hold) input() string {
 		"Body":      quoteLines(h.session.IssueBody),
 		"PlanOnly":  h.errand() == intake.ErrandPlan,
 		"Plan":      h.plan,
+		"Failing":   h.failing,
 		"Customs":   h.bench.customs,
 		"Limits":    h.bench.limits,
 	}); err != nil {

@@ -50,6 +50,18 @@ func TestOnlyPeopleVote(t *testing.T) {
 	}
 }
 
+// Somebody posts the prompt's text again, marker and all: what happens to that
+// comment, and what is thought of it, says nothing about the request.
+func TestACopyOfThePromptIsNone(t *testing.T) {
+	w := newWorld(t)
+	const replica = prompted + 1
+	w.ok(w.service.VoidPrompt(t.Context(), repository, replica, "the prompt was edited"))
+	w.ok(w.service.VoidPrompt(t.Context(), repository+1, prompted, "the prompt of another repository was edited"))
+	w.is(store.ApprovalPending)
+	w.ok(w.thumbs(ada, Approve))
+	w.is(store.ApprovalApproved)
+}
+
 // An unchanged list without votes costs GitHub nothing; one with a vote that
 // does not count is read again, because roles change.
 func TestTheETagIsKeptOnlyWhereNothingIsOpen(t *testing.T) {

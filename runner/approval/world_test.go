@@ -180,6 +180,15 @@ func (w *world) later(by time.Duration) {
 
 // The world is the GitHub.
 
+// mustBePrompt fails the test where any comment but the prompt is looked at: a
+// copy of its text, by whomever, is none.
+func (w *world) mustBePrompt(comment int64) {
+	w.Helper()
+	if comment != prompted {
+		w.Errorf("comment %d was read as if it were the prompt", comment)
+	}
+}
+
 func (w *world) Permission(_ context.Context, id int64, login string) (github.Permission, error) {
 	w.lookups++
 	who, ok := w.people[id]
@@ -194,7 +203,8 @@ func (w *world) Permission(_ context.Context, id int64, login string) (github.Pe
 	return github.Permission{User: github.User{ID: who.id, Login: who.login, Type: who.kind}, Role: who.role, Base: who.base}, nil
 }
 
-func (w *world) GetComment(context.Context, int64) (github.Comment, error) {
+func (w *world) GetComment(_ context.Context, comment int64) (github.Comment, error) {
+	w.mustBePrompt(comment)
 	if w.gone {
 		return github.Comment{}, &github.Error{Code: github.CodeNotFound, Message: "It is gone."}
 	}
@@ -202,6 +212,7 @@ func (w *world) GetComment(context.Context, int64) (github.Comment, error) {
 }
 
 func (w *world) ListReactions(_ context.Context, comment int64, etag string) (github.Reactions, error) {
+	w.mustBePrompt(comment)
 	w.etags = append(w.etags, etag)
 	switch {
 	case w.fault != nil:

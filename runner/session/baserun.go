@@ -62,9 +62,7 @@ func (h *hold) makeBaseRuns(ctx context.Context, recipe string) ([]verdict.Run, 
 	h.progress.hostDoes("testing the base, to tell new failures from old ones")
 	var runs []verdict.Run
 	for len(runs) < 2 {
-		run, err := h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
-			return h.base.repository.Checkout(ctx, h.base.commit, dir)
-		})
+		run, err := h.runBase(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +79,12 @@ func (h *hold) makeBaseRuns(ctx context.Context, recipe string) ([]verdict.Run, 
 		return nil, err
 	}
 	return runs, h.lease.KeepBaseRun(ctx, h.base.commit, recipe, encoded)
+}
+
+func (h *hold) runBase(ctx context.Context) (testRun, error) {
+	return h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
+		return h.base.repository.Checkout(ctx, h.base.commit, dir)
+	})
 }
 
 func decodeRuns(encoded json.RawMessage) (runs []verdict.Run, err error) {

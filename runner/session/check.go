@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"handoff/gitops/git"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 	"handoff/runner/verdict"
@@ -92,9 +91,7 @@ func (h *hold) testBase(ctx context.Context) (testRun, error) {
 	if err := h.progress.edit(ctx, "", nil); err != nil {
 		return testRun{}, err
 	}
-	return h.testRun(ctx, "base", func(ctx context.Context, dir string) (*git.Workspace, error) {
-		return h.base.repository.Checkout(ctx, h.base.commit, dir)
-	})
+	return h.runBase(ctx)
 }
 
 func (h *hold) checkPermissions(ctx context.Context, found *checked) error {

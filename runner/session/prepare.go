@@ -114,7 +114,7 @@ func (h *hold) input() string {
 		"Task":      report.Clean(h.session.Task),
 		"Issue":     h.session.Issue,
 		"Title":     quoteLines(h.session.IssueTitle),
-		"Body":      quoteLines(h.session.IssueBody),
+		"Body":      quoteLines(report.Visible(h.session.IssueBody)),
 		"PlanOnly":  h.errand() == intake.ErrandPlan,
 		"Plan":      h.plan,
 		"Failing":   h.failing,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"handoff/agents"
 	"handoff/gitops/github"
 	"handoff/runner"
 	"handoff/runner/approval"
@@ -200,5 +201,39 @@ func TestADecisionBelongsToItsCall(t *testing.T) {
 	row.Record = []byte(strings.Replace(string(row.Record), `"kind":"git_push"`, `"kind":"delete_file"`, 1))
 	if _, decided := decisionOf(row, call); decided {
 		t.Error("a record that was changed counts")
+	}
+}
+
+// pricedModel knows the price of some models.
+type pricedModel struct {
+	agents.Model
+	known map[string]bool
+}
+
+func (m pricedModel) Priced(model agents.ModelRef) bool { return m.known[model.ID] }
+
+// TestARepositoryDoesNotEscapeTheLimitOnCost by a model that nobody knows the
+// price of.
+func TestARepositoryDoesNotEscapeTheLimitOnCost(t *testing.T) {
+	tester := agents.Agent{ID: "tester", Name: "Tester"}
+	for _, test := range []struct {
+		known        map[string]bool
+		wish, chosen string
+		notice       string
+	}{
+		{map[string]bool{"": true, "cheap": true}, "cheap", "cheap", ""},
+		{map[string]bool{"": true}, "", "", ""},
+		{map[string]bool{"": true}, "dear", "", "`models.tester` names dear"},
+		{nil, "dear", "dear", "the limit on cost cannot hold"},
+	} {
+		h := &hold{Conductor: &Conductor{Options: Options{Model: pricedModel{known: test.known}}}}
+		h.config.Models = map[string]string{"tester": test.wish}
+		tester.Model = h.chooseModel(tester)
+		h.crew = map[string]agents.Agent{"tester": tester}
+		h.noticePrices()
+		if got := strings.Join(h.notices, "; "); tester.Model.ID != test.chosen || !strings.Contains(got, test.notice) || (test.notice == "") != (got == "") {
+			t.Errorf("%q with %v: %q, %q", test.wish, test.known, tester.Model.ID, got)
+		}
+		tester.Model = agents.ModelRef{}
 	}
 }

@@ -59,9 +59,7 @@ func (h *hold) loadCrew(ctx context.Context) error {
 		if err != nil {
 			return &fault{code: "AGENT", message: fmt.Sprintf("The agent %s cannot be used: %v", row.ID, err), next: "Ask the operator to correct it, or to run `handoff seed --force`."}
 		}
-		if model := h.config.Models[agent.ID]; model != "" {
-			agent.Model.ID = model
-		}
+		agent.Model = h.chooseModel(agent)
 		h.crew[agent.ID], versions[agent.ID] = agent, row.Version
 	}
 	if _, ok := h.crew[firstAgent]; !ok {
@@ -80,28 +78,6 @@ func (h *hold) loadCrew(ctx context.Context) error {
 		return nil
 	}
 	return h.lease.RecordAgents(ctx, versions)
-}
-
-// priced is a model that knows whether its calls have a known price.
-type priced interface {
-	Priced(model agents.ModelRef) bool
-}
-
-// noticePrices says where the limit on cost cannot hold.
-func (h *hold) noticePrices() {
-	model, ok := h.Model.(priced)
-	if !ok {
-		return
-	}
-	var unpriced []string
-	for _, name := range slices.Sorted(maps.Keys(h.crew)) {
-		if agent := h.crew[name]; !model.Priced(agent.Model) {
-			unpriced = append(unpriced, agent.Name)
-		}
-	}
-	if len(unpriced) > 0 {
-		h.notices = append(h.notices, "What the model costs is not known ("+strings.Join(unpriced, ", ")+"), so the limit on cost cannot hold; the limit on tokens does")
-	}
 }
 
 // input is the task as the crew reads it first. The task is the person's; the

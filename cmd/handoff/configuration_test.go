@@ -199,7 +199,7 @@ func checkExample(t *testing.T, command *kong.Node, flag *kong.Flag, example str
 func TestThePageListsTheVariablesOfProviders(t *testing.T) {
 	text := configurationPage(t).section(t, "## Model providers")
 	rows := map[string][]string{}
-	for _, row := range text.own().rows() {
+	for _, row := range text.rows() {
 		rows[plainText(row[0])] = row
 	}
 	for _, provider := range llm.Providers(func(string) string { return "" }) {

@@ -25,8 +25,10 @@ import (
 	"sync"
 
 	"github.com/rs/zerolog"
+	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
 	"github.com/zricethezav/gitleaks/v8/logging"
+	"github.com/zricethezav/gitleaks/v8/report"
 )
 
 // RuleKnown is the rule of a finding of a secret that the host knows.
@@ -83,8 +85,19 @@ func (s *Scanner) Scan(text string) ([]Finding, error) {
 	return s.ScanFile("", text)
 }
 
+// ScanText returns what is found in a text that is no file. The findings say
+// which by its name, such as "commit message".
+func (s *Scanner) ScanText(name, text string) ([]Finding, error) {
+	findings, err := s.Scan(text)
+	for i := range findings {
+		findings[i].File = name
+	}
+	return findings, err
+}
+
 // ScanFile returns what is found in a file's content. gitleaks leaves some paths
-// out (lock files, images, vendored code); known secrets are looked for in all.
+// out (lock files, images, vendored code); there the rule that guesses by
+// randomness is left out, and all that know a secret's shape hold.
 func (s *Scanner) ScanFile(path, content string) ([]Finding, error) {
 	hits, err := s.hits(path, content)
 	if err != nil {
@@ -149,14 +162,31 @@ func (s *Scanner) hits(path, text string) ([]hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	//lint:ignore SA1019 in version 8 Detect takes nothing else
-	for _, found := range d.Detect(detect.Fragment{Raw: text, FilePath: path}) {
+	for _, found := range detectIn(d, path, text) {
 		for _, place := range places(text, found.Secret, found.Line) {
 			place.rule, place.description = found.RuleID, found.Description
 			hits = append(hits, place)
 		}
 	}
 	return hits, nil
+}
+
+// guess is the rule that takes any random text after a telling word for a secret.
+const guess = "generic-api-key"
+
+// detectIn applies gitleaks' rules. That a file is named like an image or a lock
+// file makes nothing in it harmless: whoever wrote it also named it.
+func detectIn(d *detect.Detector, path, text string) []report.Finding {
+	passed := path != "" && slices.ContainsFunc(d.Config.Allowlists, func(list *config.Allowlist) bool { return list.PathAllowed(path) })
+	if passed {
+		path = ""
+	}
+	//lint:ignore SA1019 in version 8 Detect takes nothing else
+	found := d.Detect(detect.Fragment{Raw: text, FilePath: path})
+	if passed {
+		found = slices.DeleteFunc(found, func(one report.Finding) bool { return one.RuleID == guess })
+	}
+	return found
 }
 
 // places finds a secret's places in the text. One that was found by decoding is

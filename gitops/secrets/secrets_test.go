@@ -227,3 +227,24 @@ func TestLearnedSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A name that gitleaks passes by hides no shape, and only the rule that guesses
+// is left out there: lock files are full of random text.
+func TestNamesHideNothing(t *testing.T) {
+	s := New()
+	key := "AKIA" + "Z5VYFN7Q2WPLKJ3T"
+	guessed := `api_key = "q8Zr4Tn1Xw7Lp2Vb9Kc5Md3Hf6"`
+	for _, name := range []string{"logo.png", "a/vendor/github.com/x/y.go", "go.sum", "yarn.lock", "notgitleaks.toml.txt", "jquery.js", "main.go"} {
+		findings, err := s.ScanFile(name, "one\n"+key+"\n"+guessed)
+		if err != nil || len(findings) == 0 || findings[0].Rule != "aws-access-token" || findings[0].Line != 2 {
+			t.Errorf("%s: %v, %v", name, findings, err)
+		}
+		if guesses := len(findings) > 1; guesses != (name == "main.go") {
+			t.Errorf("%s: %v", name, findings)
+		}
+	}
+	findings, err := s.ScanText("body", "x\n"+key)
+	if err != nil || len(findings) != 1 || findings[0].String() != "body:2: aws-access-token" {
+		t.Errorf("%v, %v", findings, err)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"handoff/gitops/git"
-	"handoff/gitops/secrets"
 	"handoff/runner"
 	"handoff/runner/approval"
 	"handoff/runner/store"
@@ -213,60 +212,6 @@ func (h *hold) askPush(ctx context.Context, call runner.PendingApproval, outcome
 		return question, err
 	}
 	return question, h.keepSeal(ctx, question.Approval.ID, seal)
-}
-
-// checkLeaving refuses what must not be pushed, before anybody is asked.
-func (h *hold) checkLeaving(ctx context.Context, diff string, args pushArgs, seal seal) error {
-	findings, err := h.Scanner.ScanDiff(diff)
-	if err != nil {
-		return err
-	}
-	unshown, err := h.scanUnshown(ctx, diff, seal.Sealed)
-	if err != nil {
-		return err
-	}
-	findings = append(findings, unshown...)
-	texts, err := h.Scanner.Scan(args.Title + "\n" + args.Body + "\n" + args.CommitMessage + "\n" + seal.Ref)
-	if err != nil {
-		return err
-	}
-	if findings = append(findings, texts...); len(findings) > 0 {
-		lines := make([]string, len(findings))
-		for i, finding := range findings {
-			lines[i] = finding.String()
-		}
-		return &refusal{"The push holds what looks like secrets, so nobody was asked. Remove them and try again:\n" + strings.Join(lines, "\n")}
-	}
-	for _, change := range seal.Sealed.Files {
-		for _, flag := range change.Flags {
-			if flag == git.FlagWorkflow && !h.Workflows {
-				return &refusal{fmt.Sprintf("%s is a workflow file, which this App may not change, so nobody was asked. Leave it as it was, or ask the operator to allow workflow files (GITHUB_WORKFLOWS).", change.Path)}
-			}
-		}
-	}
-	return nil
-}
-
-// scanUnshown looks for secrets in the files of a sealed commit whose lines a
-// diff does not hold: binary ones, and those that were too much for it.
-func (h *hold) scanUnshown(ctx context.Context, diff string, sealed git.Sealed) ([]secrets.Finding, error) {
-	shown := splitDiff(diff)
-	var findings []secrets.Finding
-	for _, change := range sealed.Files {
-		if _, ok := shown[change.Path]; ok || change.Blob == "" || change.Blob == change.OldBlob {
-			continue
-		}
-		content, err := h.bench.workspace.ReadSealed(ctx, change.Blob)
-		if err != nil {
-			return nil, gitFault(err)
-		}
-		found, err := h.Scanner.ScanFile(change.Path, string(content))
-		if err != nil {
-			return nil, err
-		}
-		findings = append(findings, found...)
-	}
-	return findings, nil
 }
 
 // filesOf describes a sealed commit's files to the approval, with the lines

@@ -144,9 +144,6 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 		if baseURL, missing = known.address(config.Getenv); len(missing) > 0 {
 			return nil, missingKey(known.Name, missing)
 		}
-		if err := known.checkPlace(config.Getenv); err != nil {
-			return nil, configurationError(known.Name, err)
-		}
 	}
 	base, err := parseBase(cmp.Or(known.URLVariable, "the base URL"), baseURL)
 	if err != nil {
@@ -155,6 +152,9 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 	credential, err := credentialFor(known, config)
 	if err != nil {
 		return nil, err
+	}
+	if err := known.checkPlace(config.Getenv); err != nil {
+		return nil, configurationError(known.Name, err)
 	}
 	return &endpoint{
 		provider:     known,

@@ -61,6 +61,7 @@ func occurrences(src []byte, old string) []int {
 
 func (s *source) replaceExact(offsets []int, old, new string) (Result, error) {
 	var out bytes.Buffer
+	out.Grow(len(s.text) + len(new)) // so that an empty text is not nil
 	result := Result{}
 	at := 0
 	for _, offset := range offsets {

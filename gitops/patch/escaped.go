@@ -108,7 +108,7 @@ func unescapeJSON(hunks []hunk) ([]hunk, bool) {
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 	fits := plain.within(3)
 	quotes := s.addsEscapedQuotes(hunks)
-	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || quotes || s.addsEscapes(hunks)) {
+	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || quotes || s.addsEscapes(hunks) || s.addsDoubleEscapes(hunks)) {
 		set, placed := s.placeEscaped(unescaped, "HTML escapes were undone")
 		sure := quotes || withoutQuotes(hunks) && bytes.ContainsAny(s.text, "<>&")
 		if placed && (!plain.within(2) || sure) {
@@ -172,6 +172,14 @@ func (s *source) addsEscapedQuotes(hunks []hunk) bool {
 // and is no markup.
 func (s *source) addsEscapes(hunks []hunk) bool {
 	return !escapable.Match(s.text) && !bytes.Contains(s.text, []byte("</")) && anyAdded(hunks, escapable.MatchString)
+}
+
+// doubleEscape is an escape that was escaped.
+var doubleEscape = regexp.MustCompile(`&amp;(lt|gt|amp|quot|apos|#x?[0-9a-fA-F]+);`)
+
+// addsDoubleEscapes says whether an added line has one, in a file that has none.
+func (s *source) addsDoubleEscapes(hunks []hunk) bool {
+	return anyAdded(hunks, doubleEscape.MatchString) && !doubleEscape.Match(s.text)
 }
 
 func anyAdded(hunks []hunk, holds func(string) bool) bool {

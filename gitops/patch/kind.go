@@ -50,7 +50,11 @@ func (s *source) settleIndentation(set placements) {
 }
 
 // A kind counts lines by what they are indented with.
-type kind struct{ tabs, spaces int }
+type kind struct {
+	tabs, spaces int
+	// mixed counts those of the tabs that spaces follow.
+	mixed int
+}
 
 // count counts a line. A single space is the style of comments and no
 // indentation.
@@ -58,6 +62,9 @@ func (k *kind) count(text string) {
 	switch {
 	case strings.HasPrefix(text, "\t"):
 		k.tabs++
+		if strings.HasPrefix(strings.TrimLeft(text, "\t"), "  ") {
+			k.mixed++
+		}
 	case strings.HasPrefix(text, "  ") && strings.TrimSpace(text) != "":
 		k.spaces++
 	}
@@ -127,6 +134,9 @@ func (s *source) kind() kind {
 // foreign to it.
 const fewer = 4
 
+// rare is how many times rarer spaces must be where they are to become tabs.
+const rare = 20
+
 // foreignIndentation says whether the hunk's added lines are all indented by
 // spaces in a file that uses tabs, or the other way round, and none of its old
 // lines shows that the diff is indented as the file is.
@@ -148,7 +158,14 @@ func (s *source) eitherKind(f finding) bool {
 		text, _ := p.indent.apply(l.text)
 		return l.op == add && text != l.text
 	})
-	return mapped && (p.indent.toTabs && s.mixesIndentation(p) || s.addsToLiteral(f))
+	if !mapped || s.addsToLiteral(f) {
+		return mapped
+	}
+	file := s.kind()
+	if p.indent.toTabs {
+		return file.tabs <= rare*(file.spaces+file.mixed) || s.mixesIndentation(p)
+	}
+	return file.spaces <= fewer*file.tabs
 }
 
 // mixedWindow is how many lines around a place are looked at for spaces.

@@ -12,7 +12,10 @@ type place struct {
 	at     []int
 	level  int
 	indent indentation
-	notes  []string
+	// filledBlanks says that a blank line there consists of white space, so
+	// that an added one may be meant to.
+	filledBlanks bool
+	notes        []string
 }
 
 // first is the file's line that the hunk's first old line stands on.
@@ -95,6 +98,9 @@ func (s *source) placeAt(old []line, start, level int) (place, bool) {
 	}
 	var ok bool
 	p.indent, ok = s.indentationOf(old, p.at)
+	p.filledBlanks = slices.ContainsFunc(s.lines[start:start+len(old)], func(text string) bool {
+		return text != "" && strings.TrimSpace(text) == ""
+	})
 	return p, ok
 }
 

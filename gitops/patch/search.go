@@ -241,16 +241,21 @@ func otherReadings(h hunk) []attempt {
 // space belonged to it.
 func (h hunk) withoutOperators() (hunk, bool) {
 	changed := false
+	stars, flush := false, false
 	lines := make([]line, len(h.lines))
 	for i, l := range h.lines {
 		if l.op == keep && !l.bare {
 			l.text, l.bare = " "+l.text, true
 			changed = true
+			stars = stars || strings.HasPrefix(l.text, " *")
+		}
+		if l.op == add && strings.HasPrefix(l.text, "*") {
+			flush = true
 		}
 		lines[i] = l
 	}
 	h.lines = lines
-	return h, changed
+	return h, changed && !(stars && flush) // or a block comment was moved by a space
 }
 
 // withoutNumbers strips "12 | " or "12<tab>" from the lines if every old line

@@ -19,7 +19,7 @@ type edit struct {
 // edits turns a placed hunk into replacements. ok is false when an added line
 // cannot be mapped to the file's indentation.
 func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
-	if !p.indent.same() && h.changesSpace() {
+	if !p.indent.same() && (h.changesSpace() || p.filledBlanks && h.addsBlank()) {
 		return nil, false // it changes the very white space that is not exact
 	}
 	oldAt := -1   // index into p.at of the last old line seen
@@ -54,6 +54,11 @@ func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
 		}
 	}
 	return edits, true
+}
+
+// addsBlank says that the hunk adds a line of nothing or white space.
+func (h hunk) addsBlank() bool {
+	return slices.ContainsFunc(h.lines, func(l line) bool { return l.op == add && strings.TrimSpace(l.text) == "" })
 }
 
 // changesSpace says that a run of the hunk adds, in order, most of the lines
@@ -140,7 +145,9 @@ func (s *source) keepEnd(out *bytes.Buffer, e edit) {
 		return
 	}
 	text := bytes.TrimSuffix(bytes.TrimSuffix(out.Bytes(), []byte{'\n'}), []byte{'\r'})
-	out.Truncate(len(text))
+	if len(text) > 0 && text[len(text)-1] != '\n' { // an empty line is nothing but its ending
+		out.Truncate(len(text))
+	}
 }
 
 // writeAdded writes an edit's lines with the line ending of their

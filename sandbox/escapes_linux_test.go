@@ -35,6 +35,11 @@ func TestAttacksAreRefused(t *testing.T) {
 			if info, err := os.Stat(a.Canary); err != nil || info.Mode().Perm() != 0o644 || time.Since(info.ModTime()) > time.Hour {
 				t.Errorf("the bot's file was changed: %v, %v", info, err)
 			}
+			// A world of its own sees what went nowhere; where sockets are
+			// refused there is nothing to count.
+			if told := strings.Contains(strings.Join(result.Blocked, "\n"), "packets to addresses outside of the sandbox"); told != tier.ownWorld() {
+				t.Errorf("what was refused of the network is told as %q", result.Blocked)
+			}
 			for _, attack := range attacks {
 				want := attack.shared
 				if tier.ownWorld() {

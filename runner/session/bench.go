@@ -71,6 +71,9 @@ func (h *hold) openBench(ctx context.Context) error {
 	if err := b.openWorkspace(ctx, h); err != nil {
 		return gitFault(err)
 	}
+	if err := h.plantCanary(); err != nil {
+		return err
+	}
 	if err := b.openSandbox(ctx, h); err != nil {
 		return err
 	}

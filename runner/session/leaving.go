@@ -30,6 +30,7 @@ func (h *hold) checkLeaving(ctx context.Context, diff string, args pushArgs, sea
 		findings = append(findings, found...)
 	}
 	if len(findings) > 0 {
+		h.alarm(findings)
 		return secretsRefusal(findings)
 	}
 	for _, change := range seal.Sealed.Files {

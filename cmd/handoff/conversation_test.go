@@ -108,7 +108,8 @@ func onScene(do func(*scene, context.Context, []string) error) func(*testscript.
 }
 
 // raise builds the stage from the script's repo/ and tape.jsonl. Arguments are
-// name=value: turns, handoffs, tokens, cost, time, role, expires, sandbox, git.
+// name=value: turns, handoffs, tokens, cost, time, role, expires, sandbox, git,
+// workflows.
 func (s *scene) raise(_ context.Context, args []string) error {
 	source, err := os.Open(s.script.MkAbs("tape.jsonl"))
 	if err != nil {
@@ -169,6 +170,7 @@ func adjust(serve *serveCommand, settings map[string]string) {
 	if expires, err := time.ParseDuration(settings["expires"]); err == nil {
 		serve.Expires = expires
 	}
+	serve.Workflows = settings["workflows"] == "true"
 	if role := settings["role"]; role != "" {
 		serve.Role = role
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"handoff/gitops/git"
@@ -33,12 +34,30 @@ func (h *hold) checkLeaving(ctx context.Context, diff string, args pushArgs, sea
 		h.alarm(findings)
 		return secretsRefusal(findings)
 	}
-	for _, change := range seal.Sealed.Files {
-		for _, flag := range change.Flags {
-			if flag == git.FlagWorkflow && !h.Workflows {
-				return &refusal{fmt.Sprintf("%s is a workflow file, which this App may not change, so nobody was asked. Leave it as it was, or ask the operator to allow workflow files (GITHUB_WORKFLOWS).", change.Path)}
-			}
-		}
+	return h.checkWorkflows(ctx, seal.Sealed)
+}
+
+// checkWorkflows refuses a change of workflow files that GitHub would refuse for
+// want of a permission, or that the operator does not want.
+func (h *hold) checkWorkflows(ctx context.Context, sealed git.Sealed) error {
+	first := slices.IndexFunc(sealed.Files, func(change git.Change) bool { return slices.Contains(change.Flags, git.FlagWorkflow) })
+	if first < 0 {
+		return nil
+	}
+	const what = "%s is a workflow file, which this App may not change, so nobody was asked. Leave it as it was, or ask %s."
+	name := sealed.Files[first].Path
+	if !h.Workflows {
+		return &refusal{fmt.Sprintf(what, name, "the operator to allow workflow files (GITHUB_WORKFLOWS)")}
+	}
+	if h.Granted == nil {
+		return nil
+	}
+	granted, err := h.Granted(ctx, h.session.InstallationID)
+	if err != nil {
+		return hostFault(err)
+	}
+	if granted["workflows"] != "write" {
+		return &refusal{fmt.Sprintf(what, name, "an owner of the account to grant the App the permission “Workflows: write”")}
 	}
 	return nil
 }

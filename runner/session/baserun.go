@@ -74,11 +74,28 @@ func (h *hold) makeBaseRuns(ctx context.Context, recipe string) ([]verdict.Run, 
 			break
 		}
 	}
+	return runs, h.keepBaseRuns(ctx, recipe, runs)
+}
+
+func (h *hold) keepBaseRuns(ctx context.Context, recipe string, runs []verdict.Run) error {
 	encoded, err := json.Marshal(runs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return runs, h.lease.KeepBaseRun(ctx, h.base.commit, recipe, encoded)
+	return h.lease.KeepBaseRun(ctx, h.base.commit, recipe, encoded)
+}
+
+// keepPassed keeps that the base passes. One run that fails is not kept, because
+// nobody has seen yet whether it always does.
+func (h *hold) keepPassed(ctx context.Context, run verdict.Run) error {
+	if run.Outcome != verdict.Passed {
+		return nil
+	}
+	recipe, err := h.recipe(ctx)
+	if err != nil {
+		return err
+	}
+	return h.keepBaseRuns(ctx, recipe, []verdict.Run{run})
 }
 
 func (h *hold) runBase(ctx context.Context) (testRun, error) {

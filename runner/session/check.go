@@ -91,7 +91,11 @@ func (h *hold) testBase(ctx context.Context) (testRun, error) {
 	if err := h.progress.edit(ctx, "", nil); err != nil {
 		return testRun{}, err
 	}
-	return h.runBase(ctx)
+	run, err := h.runBase(ctx)
+	if err != nil {
+		return run, err
+	}
+	return run, h.keepPassed(ctx, run.Run)
 }
 
 func (h *hold) checkPermissions(ctx context.Context, found *checked) error {

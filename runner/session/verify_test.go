@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"handoff/agents"
 	"handoff/gitops/secrets"
 	"handoff/runner/approval"
+	"handoff/runner/intake"
 	"handoff/runner/repoconfig"
 	"handoff/runner/store"
 	"handoff/runner/verdict"
@@ -182,6 +184,19 @@ func TestABaseIsTestedOnceForAllNodes(t *testing.T) {
 	w.ok(err)
 	if same := w.recipe(); same == recipe {
 		t.Error("two test commands have one recipe")
+	}
+}
+
+// What a check found out about the base is known to the sessions after it.
+func TestACheckTestsTheBaseForOthersToo(t *testing.T) {
+	w := newWorld(t, tested("[ ! -e broken ]\n"))
+	made := counts(w.conductor)
+	id := w.asked(agents.Variables{intake.VariableErrand: intake.ErrandCheck})
+	w.works()
+	w.is(id, store.StateCompleted)
+	got := w.verified(w.conductor, "broken", "x\n").Verdict
+	if made.count("base") != 1 || got.Base != verdict.BasePasses {
+		t.Errorf("the base was tested %d times: %+v", made.count("base"), got)
 	}
 }
 

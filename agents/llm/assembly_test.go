@@ -127,6 +127,14 @@ func TestCallsOfEveryNumbering(t *testing.T) {
 			calls(`{"id":"a","function":{"name":"f","arguments":"{\"x\""}}`),
 			calls(`{"function":{"arguments":":1}"}}`, `{"id":"b","function":{"name":"g","arguments":"{\"y\":2}"}}`),
 		}, two},
+		"no numbers, in turns": {[]string{
+			calls(`{"id":"a","function":{"name":"f","arguments":"{\"x\""}}`, `{"id":"b","function":{"name":"g","arguments":"{\"y\""}}`),
+			calls(`{"id":"a","function":{"arguments":":1}"}}`, `{"id":"b","function":{"arguments":":2}"}}`),
+		}, two},
+		"no numbers, an id used twice": {[]string{
+			calls(`{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}`),
+			calls(`{"id":"a","function":{"name":"g","arguments":"{\"y\":2}"}}`),
+		}, []agents.ToolCall{two[0], {ID: "call_1", Name: "g", Arguments: `{"y":2}`}}},
 		"id repeated in each piece": {[]string{
 			calls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}`),
 			calls(`{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}`),

@@ -49,12 +49,15 @@ func (l *callList) merge(pieces []any) error {
 func (l *callList) entry(piece map[string]any) (map[string]any, error) {
 	index, numbered := indexOf(piece)
 	position := len(l.entries) - 1
-	if numbered {
+	switch id := asText(piece["id"]); {
+	case numbered:
 		known, ok := l.at[index]
 		if !ok {
 			known = -1
 		}
 		position = known
+	case id != "":
+		position = l.named(id)
 	}
 	if position >= 0 && !l.whole {
 		if entry := l.entries[position].(map[string]any); !begins(entry, piece, numbered) {
@@ -75,18 +78,29 @@ func (l *callList) entry(piece map[string]any) (map[string]any, error) {
 	return entry, nil
 }
 
+// named returns the place of the last call with an id, -1 if there is none:
+// pieces of several calls may come in turns, told apart by nothing else.
+func (l *callList) named(id string) int {
+	for i := len(l.entries) - 1; i >= 0; i-- {
+		if asText(l.entries[i].(map[string]any)["id"]) == id {
+			return i
+		}
+	}
+	return -1
+}
+
 // begins says that a piece begins a new call instead of continuing the one
 // that stands where it points.
 func begins(entry, piece map[string]any, numbered bool) bool {
 	old, id := asText(entry["id"]), asText(piece["id"])
 	name, arguments := functionOf(piece)
+	knownName, known := functionOf(entry)
 	if old != "" && id != "" {
-		return old != id
+		return old != id || (name != "" && name != knownName && json.Valid([]byte(known)))
 	}
 	if !numbered {
 		return name != ""
 	}
-	_, known := functionOf(entry)
 	return name != "" && arguments != "" && json.Valid([]byte(known))
 }
 

@@ -82,9 +82,13 @@ func (r *Recorder) ordinal(session string) int {
 func (r *Recorder) clean(request *Request) {
 	system := r.redact(*request.System)
 	request.System = &system
+	for i, tool := range request.Tools {
+		request.Tools[i].Description = r.redact(tool.Description)
+	}
 	for i, message := range request.Messages {
 		request.Messages[i].Content = r.redact(message.Content)
 		for j, call := range message.Calls {
+			message.Calls[j].Name = r.redact(call.Name)
 			message.Calls[j].Arguments = r.arguments(string(call.Arguments))
 		}
 	}
@@ -106,7 +110,7 @@ func (r *Recorder) response(response agents.Response) *Response {
 		FinishReason: response.FinishReason, Raw: r.raw(response.Raw),
 	}
 	for _, call := range response.ToolCalls {
-		kept.ToolCalls = append(kept.ToolCalls, ToolCall{ID: call.ID, Name: call.Name, Arguments: r.arguments(call.Arguments)})
+		kept.ToolCalls = append(kept.ToolCalls, ToolCall{ID: call.ID, Name: r.redact(call.Name), Arguments: r.arguments(call.Arguments)})
 	}
 	return kept
 }

@@ -400,6 +400,9 @@ var layoutClasses = []class{
 			prefix, first := "", true
 			for _, text := range b.lines {
 				if strings.TrimSpace(text[1:]) == "" {
+					if text[0] == '+' && len(text) > 1 {
+						return false // moved, it is as empty as any
+					}
 					continue
 				}
 				if first {

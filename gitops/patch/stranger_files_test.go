@@ -77,6 +77,8 @@ func makePair(name, old, new string) (textPair, bool) {
 			return textPair{}, false
 		}
 		p.ending = "\r\n"
+	} else if strings.Contains(new, "\r") {
+		return textPair{}, false
 	}
 	if strings.HasSuffix(new, "\n") != p.final {
 		return textPair{}, false

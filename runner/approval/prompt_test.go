@@ -80,7 +80,7 @@ func TestThePromptIsHonestAboutTests(t *testing.T) {
 		{ran(verdict.Judge([]verdict.Run{silent, silent}, nil)), []string{"❌ failed with exit code 2 in two runs", "`make`", "what they do on the base is not known"}},
 		{ran(verdict.Judge([]verdict.Run{silent, silent}, []verdict.Run{passed})), []string{"they pass on the base: `make`", "Told apart by exit code alone"}},
 		{ran(verdict.Judge([]verdict.Run{run, run}, []verdict.Run{old, old})), []string{
-			"they fail on the base as well: `make`", "- New failures (1): `TestNew`\n- Failures that were there before (1): `TestOld`\n", "Told apart by the names",
+			"the base fails as well, but not in the same tests: `make`", "- New failures (1): `TestNew`\n- Failures that were there before (1): `TestOld`\n", "Told apart by the names",
 		}},
 		{ran(verdict.Judge([]verdict.Run{run, passed}, nil)), []string{"⚠️ are flaky: they failed with exit code 2 and passed when they were run again: `make`", "- Flaky, failed in one run and not in another (2): `TestOld`, `TestNew`"}},
 		{ran(verdict.Judge([]verdict.Run{{Outcome: verdict.TimedOut, Detail: "It took more than 10 minutes."}}, nil)), []string{"❌ did not end in time: It took more than 10 minutes."}},

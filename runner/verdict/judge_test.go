@@ -181,6 +181,7 @@ func TestAVerdictIsPutIntoWords(t *testing.T) {
 		{[]Run{failed(0, "a"), passed()}, nil, "are flaky: they failed with exit code 1 and passed when they were run again", ""},
 		{two(failed(0, "a")), []Run{passed()}, "failed with exit code 1 in two runs; they pass on the base", "Told apart by the names that the tests print."},
 		{two(failed(0, "a")), two(failed(0, "a")), "failed with exit code 1 in two runs; they fail on the base as well", "Told apart by the names that the tests print."},
+		{two(failed(0, "a", "b")), two(failed(0, "a")), "failed with exit code 1 in two runs; the base fails as well, but not in the same tests", "Told apart by the names that the tests print."},
 		{two(failed(0)), []Run{passed()}, "failed with exit code 1 in two runs; they pass on the base", "Told apart by exit code alone, because the output does not name every test that failed."},
 		{two(failed(0)), two(failed(0)), "failed with exit code 1 in two runs; they fail on the base as well", "By exit code alone: the output does not name every test that failed, so it is not known whether the reason is the same as on the base."},
 		{two(failed(0, "a")), []Run{failed(0, "a"), passed()}, "failed with exit code 1 in two runs; on the base they fail in one run and pass in another", "Told apart by the names that the tests print."},

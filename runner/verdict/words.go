@@ -36,6 +36,9 @@ func (v Verdict) onBase() string {
 	case BasePasses:
 		return "; they pass on the base"
 	case BaseFails:
+		if len(v.New) > 0 {
+			return "; the base fails as well, but not in the same tests"
+		}
 		return "; they fail on the base as well"
 	case BaseFlaky:
 		return "; on the base they fail in one run and pass in another"

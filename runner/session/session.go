@@ -199,6 +199,8 @@ type Conductor struct {
 	stopping chan struct{}
 	stop     sync.Once
 	warmer   *warmer
+	// uploads are what signed pushes have got through so far.
+	uploads uploads
 }
 
 // New returns a conductor.

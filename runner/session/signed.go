@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"handoff/gitops/git"
 	"handoff/gitops/github"
@@ -33,7 +34,7 @@ func (c *Conductor) publishSigned(ctx context.Context, workspace *git.Workspace,
 	if err != nil || arrived {
 		return outbox.PushResult{Commit: tip, Ref: s.Ref}, err
 	}
-	if err := upload(ctx, api, workspace, s); err != nil {
+	if err := c.upload(ctx, api, workspace, s); err != nil {
 		return outbox.PushResult{}, apiRefusal(s, err)
 	}
 	commit, err := signedCommit(ctx, api, s)
@@ -82,13 +83,17 @@ func signedTip(ctx context.Context, api Signer, s seal) (tip string, arrived boo
 }
 
 // upload stores the sealed commit's files and directories that GitHub lacks. Each
-// must get the id that it has here.
-func upload(ctx context.Context, api Signer, workspace *git.Workspace, s seal) error {
+// must get the id that it has here. An attempt that is cut off, such as by
+// GitHub's limit of requests a minute, goes on with the next one.
+func (c *Conductor) upload(ctx context.Context, api Signer, workspace *git.Workspace, s seal) error {
 	objects, err := workspace.NewObjects(ctx, s.Sealed)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
+		if c.uploads.has(s.Sealed.Commit, object.ID) {
+			continue
+		}
 		id, err := uploadOne(ctx, api, workspace, object)
 		if err != nil {
 			return err
@@ -96,8 +101,34 @@ func upload(ctx context.Context, api Signer, workspace *git.Workspace, s seal) e
 		if id != object.ID {
 			return &outbox.Refusal{Reason: fmt.Sprintf("GitHub stored %s as %s, so the tree would not be the one that was approved; push without commit.verified", approval.Short(object.ID), approval.Short(id))}
 		}
+		c.uploads.add(s.Sealed.Commit, object.ID)
 	}
 	return nil
+}
+
+// An uploads remembers which objects of which commits GitHub has stored. It forgets
+// all of them when there are too many, which costs requests and nothing else.
+type uploads struct {
+	mu     sync.Mutex
+	stored map[[2]string]bool
+}
+
+// maxUploads bounds the memory, at about 200 bytes each.
+const maxUploads = 20_000
+
+func (u *uploads) has(commit, object string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stored[[2]string{commit, object}]
+}
+
+func (u *uploads) add(commit, object string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stored == nil || len(u.stored) >= maxUploads {
+		u.stored = map[[2]string]bool{}
+	}
+	u.stored[[2]string{commit, object}] = true
 }
 
 func uploadOne(ctx context.Context, api Signer, workspace *git.Workspace, object git.NewObject) (string, error) {

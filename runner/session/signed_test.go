@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"handoff/gitops/fakegithub"
 	"handoff/gitops/github"
@@ -153,8 +154,18 @@ func TestASignedPushIsDoneOnceWhateverGoesWrong(t *testing.T) {
 // A meddler is a signer that goes wrong in one place.
 type meddler struct {
 	Signer
+	blob   func() error
 	tree   func(id string) string
 	commit func(github.GitCommit) github.GitCommit
+}
+
+func (m meddler) CreateBlob(ctx context.Context, content []byte) (string, error) {
+	if m.blob != nil {
+		if err := m.blob(); err != nil {
+			return "", err
+		}
+	}
+	return m.Signer.CreateBlob(ctx, content)
 }
 
 func (m meddler) CreateTree(ctx context.Context, entries []github.GitEntry) (string, error) {
@@ -278,5 +289,42 @@ func TestASignedPushNeverOverwrites(t *testing.T) {
 				t.Errorf("the branch is at %s, theirs is %s", made.ID, theirs)
 			}
 		})
+	}
+}
+
+// A push of more files than GitHub takes at a time goes on where the limit cut it
+// off: no attempt begins again from the first file.
+func TestASignedPushOutlastsALimit(t *testing.T) {
+	const atATime, files = 5, 12
+	w := newWorld(t, aSignedShop())
+	w.calls("run_command", map[string]any{"command": fmt.Sprintf("for i in $(seq %d); do echo $i > file$i; done", files)})
+	w.pushes()
+	id := w.asked()
+	w.sends(func() { w.works(); w.approves(id) })
+	sent, left := 0, 0
+	limit := &github.Error{Code: github.CodeRateLimited, RetryAt: time.Now().Add(time.Minute)}
+	w.conductor.Signer = func(i, r int64) Signer {
+		return meddler{Signer: w.app.Installation(i).Committer(r), blob: func() error {
+			if left == 0 {
+				return limit
+			}
+			left--
+			sent++
+			return nil
+		}}
+	}
+	effect := store.Effect{Key: "push", SessionID: id}
+	for attempt := 1; ; attempt++ {
+		left = atATime
+		_, err := w.conductor.Publish(t.Context(), effect, w.question(id))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, limit) || attempt > files/atATime {
+			t.Fatalf("attempt %d: %v", attempt, err)
+		}
+	}
+	if made := w.tip(w.question(id)); made.Tree != w.question(id).Tree || sent != files {
+		t.Errorf("%d files were sent for %+v", sent, made)
 	}
 }

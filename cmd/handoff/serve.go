@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,6 +30,10 @@ func (s *serveCommand) Run(p *process) error {
 	}
 	defer listener.Close()
 	b, err := newBot(p.ctx, *s, surroundings{getenv: os.Getenv}, log)
+	if p.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("asked to stop before it had started")
+		return nil
+	}
 	if err != nil {
 		return err
 	}

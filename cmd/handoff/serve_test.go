@@ -2,17 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"handoff/gitops/github"
+	"handoff/runner/store/storetest"
 )
 
 // TestServeSaysWhatIsWrong starts the server with one fault at a time. Each is
@@ -119,5 +123,31 @@ func TestWhoIsServed(t *testing.T) {
 	}
 	if _, err := allowedOwners(nil, github.Identity{}); err == nil || !strings.Contains(err.Error(), "ALLOWED_OWNERS") {
 		t.Errorf("an App of nobody serves everybody: %v", err)
+	}
+}
+
+// TestServeMayBeStoppedWhileItStarts: whoever changes their mind is not told of
+// a fault, whatever the start was just doing.
+func TestServeMayBeStoppedWhileItStarts(t *testing.T) {
+	world := &crash{t: t, cache: t.TempDir(), database: storetest.URL(t, storetest.SQLite)}
+	dir := t.TempDir()
+	world.raise(t.Context(), dir)
+	defer func() {
+		if err := world.world.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	settings := world.world.settings(stageSpec{dir: dir, database: world.database, sandbox: "none"}, world.app)
+	settings.Listen = "127.0.0.1:0"
+	t.Setenv("TAPE_URL", world.world.model.URL)
+	for patience := time.Duration(0); patience < 300*time.Millisecond; patience += 15 * time.Millisecond {
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(patience, stop)
+		if patience == 0 {
+			stop()
+		}
+		if err := settings.Run(&process{ctx: ctx, stdout: io.Discard, stderr: io.Discard}); err != nil {
+			t.Errorf("stopped after %v: %v", patience, err)
+		}
 	}
 }

@@ -21,8 +21,10 @@
 //
 // What it promises: the base commit, the configuration and the agents' versions
 // of a session never change once it has begun; what maintainers are asked to
-// approve is a sealed commit whose tests the host ran itself; every end leaves
-// the reason in words and the work as a patch.
+// approve is a sealed commit whose tests the host ran itself, and whatever their
+// approval stands on is looked at again when it is pushed; every end leaves the
+// reason in words and the work as a patch, also where the program itself has a
+// fault, which ends the session in which it happens and no other.
 package session
 
 import (

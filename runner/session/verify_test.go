@@ -149,7 +149,7 @@ func TestWhatDoesNotEndByItselfIsSaidAsItIs(t *testing.T) {
 			files[test.file] = "if [ -e broken ]; then " + test.command + "; fi\n"
 			w := newWorld(t, files)
 			if test.want == verdict.TimedOut {
-				w.conductor.Operator.Timeout = time.Second
+				w.conductor.Operator.Timeout = 3 * time.Second // which the setup has as well
 			}
 			made := counts(w.conductor)
 			got := w.verified(w.conductor, "broken", "x\n").Verdict

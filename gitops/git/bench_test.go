@@ -263,3 +263,23 @@ func BenchmarkScanCommitPush(b *testing.B) {
 		})
 	})
 }
+
+// A made-up .git for one command, beside the shallow clone that it looks like.
+func BenchmarkSyntheticGit(b *testing.B) {
+	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
+		dir := b.TempDir()
+		local, commit := openBench(b, bare)
+		w, err := local.Checkout(b.Context(), commit, filepath.Join(dir, "own"))
+		must(b, err)
+		what := SyntheticGit{Branch: "main", Tags: []string{"v1.0.0"}}
+		must(b, w.PutGit(b.Context(), what)) // the first one encodes the base
+		beside(b, func(n int) func() {
+			clone := filepath.Join(dir, "git"+strconv.Itoa(n))
+			cli(b, dir, "clone", "-q", "--bare", "--depth", "1", "--branch", "main", "file://"+bare, clone)
+			return func() { must(b, os.RemoveAll(clone)) }
+		}, func(int) func() {
+			must(b, w.PutGit(b.Context(), what))
+			return func() { must(b, w.DropGit()) }
+		})
+	})
+}

@@ -298,6 +298,8 @@ func explain(server string) string {
 		return "a ruleset of the repository forbids it; let the App bypass it or change the rule"
 	case strings.Contains(text, "gh006") || strings.Contains(text, "protected branch") || strings.Contains(text, "through a pull request"):
 		return "the branch is protected; exclude copilot/* from the protection"
+	case strings.Contains(text, "not accessible by integration"):
+		return "the App needs the permission “Contents: write”; let an owner of the account grant it"
 	case strings.Contains(text, "gh009") || strings.Contains(text, "secret"):
 		return "push protection found a secret in it"
 	case strings.Contains(text, "gh001") || strings.Contains(text, "file size limit"):

@@ -28,12 +28,24 @@ func BenchmarkFetch(b *testing.B) {
 			must(b, err)
 			return func() { must(b, errors.Join(cache.Close(), os.RemoveAll(dir))) }
 		})
+		peaks(b, server, bare, filepath.Join(root, "fresh"), "clone", "-q", "--bare", "--depth", "1", "--branch", "main", server.withToken(), filepath.Join(root, "git"))
 	})
 }
 
+// peaks reports how much memory processes of their own need: git with some
+// arguments, and ours for a fetch into a cache.
+func peaks(b *testing.B, server *gitServer, gitDir, ownDir string, arguments ...string) {
+	b.Helper()
+	command := exec.Command(needGit(b), arguments...)
+	command.Dir = gitDir
+	b.ReportMetric(peak(b, command), "git-MB")
+	child := exec.Command(os.Args[0], "-test.run=^TestFetchAlone$")
+	child.Env = append(os.Environ(), "HANDOFF_FETCH_DIR="+ownDir, "HANDOFF_FETCH_URL="+server.URL, "HANDOFF_FETCH_TOKEN="+server.token)
+	b.ReportMetric(peak(b, child), "own-MB")
+}
+
 // BenchmarkWarmFetch fetches twenty commits into a repository that has what was
-// before them, and also reports how much memory a process of its own needs for
-// it: the most that was resident, for git with the processes that it starts.
+// before them.
 func BenchmarkWarmFetch(b *testing.B) {
 	eachRepo(b, func(b *testing.B, r benchRepo, bare string) {
 		server := serveBench(b, bare)
@@ -60,12 +72,7 @@ func BenchmarkWarmFetch(b *testing.B) {
 				renew()
 			}
 		})
-		command := exec.Command(needGit(b), "fetch", "-q", "--depth", "1", server.withToken(), "main")
-		command.Dir = gitDir
-		b.ReportMetric(peak(b, command), "git-MB")
-		child := exec.Command(os.Args[0], "-test.run=^TestFetchAlone$")
-		child.Env = append(os.Environ(), "HANDOFF_FETCH_DIR="+ownDir, "HANDOFF_FETCH_URL="+server.URL, "HANDOFF_FETCH_TOKEN="+server.token)
-		b.ReportMetric(peak(b, child), "own-MB")
+		peaks(b, server, gitDir, ownDir, "fetch", "-q", "--depth", "1", server.withToken(), "main")
 	})
 }
 

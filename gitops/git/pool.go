@@ -223,7 +223,8 @@ func (p *Pool) Usage() (trees int, bytes int64) {
 	return trees, p.bytes()
 }
 
-// clear removes what was put aside, which takes as long as making it did.
+// clear removes what was put aside, which takes as long as making it did; what is
+// left when ctx is done is removed by the next.
 func (p *Pool) clear(ctx context.Context) {
 	p.mu.Lock()
 	owned := p.lock != nil
@@ -236,6 +237,9 @@ func (p *Pool) clear(ctx context.Context) {
 		return
 	}
 	for _, entry := range entries {
+		if ctx.Err() != nil {
+			return
+		}
 		err = errors.Join(err, removeAll(filepath.Join(p.asideDir(), entry.Name())))
 	}
 	if err != nil {

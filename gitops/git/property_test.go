@@ -204,3 +204,44 @@ func equal(t *rapid.T, what, got, want string) {
 		t.Fatalf("%s is %s, want %s", what, got, want)
 	}
 }
+
+// A tree that is advanced from any commit to any other, and back, is what a
+// checkout would be, and its manifest is true.
+func TestAdvancedTreesAreCheckouts(t *testing.T) {
+	needGit(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		must(rt, err)
+		seed := filepath.Join(dir, "seed")
+		must(rt, os.Mkdir(seed, 0o755))
+		cli(t, seed, "init", "-q")
+		var commits []string
+		for range 2 {
+			for _, one := range drawSteps(rt) {
+				one.act(seed)
+			}
+			cli(t, seed, "add", "-A")
+			cli(t, seed, "commit", "-q", "--allow-empty", "-m", "commit")
+			commits = append(commits, cli(t, seed, "rev-parse", "HEAD"))
+		}
+		local, err := OpenLocal(seed, Limits{})
+		must(rt, err)
+		w, err := local.Checkout(rt.Context(), commits[0], filepath.Join(dir, "ws"))
+		must(rt, err)
+		for _, commit := range []string{commits[1], commits[0]} {
+			must(rt, w.advance(rt.Context(), commit))
+			again, err := local.Open(filepath.Join(dir, "ws"))
+			must(rt, err)
+			for _, one := range []*Workspace{w, again} {
+				scan, err := one.Scan(rt.Context())
+				must(rt, err)
+				if len(scan.Changes)+len(scan.Refused) > 0 || one.Base() != commit {
+					rt.Fatalf("the advanced tree of %s differs: %+v", one.Base(), scan)
+				}
+			}
+			fresh, err := local.Checkout(rt.Context(), commit, filepath.Join(dir, commit))
+			must(rt, err)
+			sameFiles(t, w.Tree(), fresh.Tree())
+		}
+	})
+}

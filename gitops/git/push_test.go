@@ -260,3 +260,20 @@ func TestMessagesAndNamesAreCleaned(t *testing.T) {
 		t.Errorf("an identity: %+v", got)
 	}
 }
+
+// What GitHub's API says about a ref is explained like what its git server says.
+func TestDeclinedSaysWhatToDo(t *testing.T) {
+	for words, advice := range map[string]string{
+		"Repository rule violations found Cannot create ref due to creations being restricted.": "let the App bypass it or change the rule",
+		"Changes must be made through a pull request.":                                          "exclude copilot/* from the protection",
+		"refusing to allow a GitHub App to create or update workflow `a` without `workflows`":   "Workflows: write",
+		"Resource not accessible by integration":                                                "Contents: write",
+		"something else\x1b[2J\u202e":                                                           "see the server's own words",
+	} {
+		declined := Declined("refs/heads/copilot/1-x", words)
+		if declined.Code != CodeRejected || !strings.Contains(declined.Message, "declined the push to copilot/1-x: ") || !strings.Contains(declined.Message, advice) ||
+			strings.ContainsAny(declined.Server, "\x1b\u202e") || !strings.HasPrefix(declined.Server, words[:10]) {
+			t.Errorf("%s: %+v", words, declined)
+		}
+	}
+}

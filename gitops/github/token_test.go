@@ -305,3 +305,32 @@ func TestMemoryForInstallationsAndTokensIsBounded(t *testing.T) {
 		t.Errorf("%d token sources are kept", n)
 	}
 }
+
+// A committer's token writes contents of one repository and nothing else, and
+// whoever keeps texts clean hears of every token before it is used.
+func TestEveryTokenIsToldBeforeItIsUsed(t *testing.T) {
+	m := newMisbehaving(t)
+	told := map[string]bool{}
+	m.app.onToken = func(value string) {
+		if len(m.requests) > 0 && len(told) == 0 {
+			t.Error("a token was used before anybody was told")
+		}
+		told[value] = true
+	}
+	for _, client := range []*Client{m.reader(), m.writer(), &m.app.Installation(testInstallation).Committer(testRepository).client} {
+		if _, err := client.Repository(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(told) != 3 || len(m.tokens) != 3 {
+		t.Errorf("%d tokens were told of %d that were used", len(told), len(m.tokens))
+	}
+	for _, used := range m.tokens {
+		if !told[used] {
+			t.Errorf("nobody was told of the token of a request")
+		}
+	}
+	if last := m.minted[len(m.minted)-1]; !strings.Contains(last, `"contents":"write"`) || strings.Contains(last, "issues") || strings.Count(last, `"write"`) != 1 {
+		t.Errorf("a committer's token may do %s", last)
+	}
+}

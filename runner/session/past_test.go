@@ -38,7 +38,7 @@ func TestAgentsSeeTheHistoryOfTheBase(t *testing.T) {
 			t.Errorf("output %d has no %q:\n%s", i+1, want, got)
 		}
 	}
-	if strings.Contains(outputs[3], "99") || !strings.Contains(outputs[3], "mona\t12\n") {
+	if strings.Contains(outputs[3], "\t99") || !strings.Contains(outputs[3], "mona\t12\n") {
 		t.Errorf("the blame is not of the base:\n%s", outputs[3])
 	}
 }

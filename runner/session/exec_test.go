@@ -22,12 +22,7 @@ const gitRules = "git: synthetic\nsetup: test \"$(git rev-parse --abbrev-ref HEA
 // A process that dies while a command runs leaves the command's .git behind,
 // which may be anything by then. Whoever goes on takes it away unread.
 func TestWhatACrashLeavesOfAMadeUpGitIsTakenAway(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("git is not installed")
-		}
-		t.Skip("git is not installed: a made-up .git was not looked at")
-	}
+	needGit(t)
 	files := aShop()
 	files[".github/handoff.yml"] = gitRules
 	w := newWorld(t, files)
@@ -62,6 +57,46 @@ func TestWhatACrashLeavesOfAMadeUpGitIsTakenAway(t *testing.T) {
 	gone(t, filepath.Join(outside, "ran"))
 	if kept := read(t, filepath.Join(outside, "HEAD")); kept != "not ours" {
 		t.Errorf("outside there is %q", kept)
+	}
+}
+
+// The tags of the base are those on GitHub when the session began, for the crew
+// and for the host's own tests.
+func TestTagsOfTheBaseArePinned(t *testing.T) {
+	needGit(t)
+	w := newWorld(t, map[string]string{
+		"README.md": "A shop.\n", ".github/handoff.yml": "git: synthetic\ntest: test \"$(git tag)\" = \"$(cat version.txt)\"\n",
+	})
+	repository, _ := w.github.State().Repository(owner + "/" + name)
+	tag := func(tag, commit string) {
+		w.ok(w.app.Installation(w.installation).Committer(w.repository).CreateBranch(t.Context(), "refs/tags/"+tag, commit))
+	}
+	base := repository.Branches["main"]
+	w.commits("main", "NEWS.md", "Later.\n")
+	repository, _ = w.github.State().Repository(owner + "/" + name)
+	tag("v0.9.0", base)
+	tag("v1.0.0", repository.Branches["main"])
+	w.calls("run_command", map[string]any{"command": "git tag > version.txt"})
+	w.pushes()
+	id := w.asked()
+	w.works()
+	tag("v2.0.0", repository.Branches["main"])
+	_, err := w.store.Decide(t.Context(), w.question(id).ID, store.Decision{State: store.ApprovalSuperseded, By: "host", Via: store.ViaTerminal, Reason: "again"})
+	w.ok(err)
+	w.works(w.newConductor())
+	w.is(id, store.StateAwaitingApproval)
+	if prompt := w.prompt(id); !strings.Contains(prompt, "✅ passed") || !strings.Contains(prompt, "+v1.0.0") || strings.Contains(prompt, "v2.0.0") || strings.Contains(prompt, "v0.9.0") {
+		t.Errorf("the prompt says\n%s", prompt)
+	}
+}
+
+func needGit(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("git is not installed")
+		}
+		t.Skip("git is not installed: a made-up .git was not looked at")
 	}
 }
 

@@ -55,6 +55,9 @@ var gitVersion = regexp.MustCompile(`^\d+\.\d+[.\w ()-]*$`)
 // running out-vote it.
 func (r *reader) isFileHeader(h hunk) bool {
 	text, next := r.lines[r.at], r.line(1)
+	if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") {
+		return false
+	}
 	old, new := h.counts()
 	running := old < h.oldCount && new < h.newCount
 	if running && strings.HasPrefix(r.line(2), "@@") {

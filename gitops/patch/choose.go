@@ -82,7 +82,7 @@ func (s *source) placeAll(hunks []hunk) placements {
 // settle applies rule 8 to hunk i.
 func (s *source) settle(set placements, i int) {
 	f := &set[i]
-	if len(f.places) > maxPlaces {
+	if tooMany(len(f.places), len(f.hunk.old())) {
 		f.failure = Ambiguous
 		return
 	}
@@ -247,9 +247,19 @@ func (s *source) byHeading(f finding) int {
 func (s *source) findHeading(text string, from int) int {
 	text = normal(text, 2)
 	for _, holds := range []func(string, string) bool{strings.HasPrefix, strings.Contains} {
+		// Lines that are equal are looked at once.
+		wanted := map[int32]bool{}
+		for other, id := range s.form(2).byText {
+			if holds(other, text) {
+				wanted[id] = true
+			}
+		}
+		if len(wanted) == 0 {
+			continue
+		}
 		found := -1
 		for i := from; i < len(s.lines); i++ {
-			if !holds(normal(s.lines[i], 2), text) {
+			if !wanted[s.forms[2].ids[i]] {
 				continue
 			}
 			if found >= 0 {

@@ -21,6 +21,15 @@ func (s *source) diagnose(h hunk) Code {
 // line's index in the hunk and the place of the rest.
 func (s *source) forgottenPlus(h hunk) (index int, p place, found bool) {
 	form := s.form(2)
+	missing := 0
+	for _, l := range h.old() {
+		if form.id(l.text, 2) < 0 {
+			missing++
+		}
+	}
+	if missing != 1 {
+		return 0, place{}, false // without any one line it would not fit either
+	}
 	for i, l := range h.lines {
 		if l.op != keep || form.id(l.text, 2) >= 0 || h.changes() && !besideChange(h.lines, i) {
 			continue
@@ -50,10 +59,14 @@ func besideChange(lines []line, i int) bool {
 // lines between.
 const maxGap = 40
 
+// maxFollowed bounds the lines that are followed in looking for such runs.
+const maxFollowed = 4_000_000
+
 // gapInRemoved looks for a run of removed lines that are all in the file, in
 // order, with others between. It returns where the run begins and ends.
 func (s *source) gapInRemoved(h hunk) (first, last int, found bool) {
 	form := s.form(2)
+	followed := 0
 	for _, run := range removedRuns(h) {
 		ids := make([]int32, len(run))
 		for i, l := range run {
@@ -66,21 +79,26 @@ func (s *source) gapInRemoved(h hunk) (first, last int, found bool) {
 			if id != ids[0] {
 				continue
 			}
-			if end, ok := s.followRun(ids, at); ok && end-at >= len(run) {
+			end, ok := s.followRun(ids, at)
+			if ok && end-at >= len(run) {
 				return at, end, true
+			}
+			if followed += end - at + maxGap; followed > maxFollowed {
+				return 0, 0, false
 			}
 		}
 	}
 	return 0, 0, false
 }
 
-// followRun finds the run's lines one after the other from a line on.
+// followRun finds the run's lines one after the other from a line on. It
+// returns the last line that it found.
 func (s *source) followRun(ids []int32, at int) (end int, ok bool) {
 	lines := s.forms[2].ids
 	for _, id := range ids[1:] {
 		next := slices.Index(lines[at+1:min(len(lines), at+1+maxGap)], id)
 		if next < 0 {
-			return 0, false
+			return at, false
 		}
 		at += next + 1
 	}

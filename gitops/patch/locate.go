@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -43,33 +44,38 @@ func (p place) last() int {
 // ambiguous as it gets, whatever its header says.
 const maxPlaces = 4096
 
+// tooMany says that places of so many lines are more than are compared, either
+// by their number or by the lines that they hold together.
+func tooMany(places, lines int) bool {
+	return places > maxPlaces || places > 1 && places*lines > maxSpread
+}
+
+// maxSpread bounds the lines of all places of a hunk together.
+const maxSpread = 1 << 20
+
 // places finds where the lines stand together in the file at a level from 0
-// to 2. More than maxPlaces are cut off.
+// to 2. What is too many is cut off.
 func (s *source) places(old []line, level int) []place {
 	if len(old) == 0 || len(old) > len(s.lines) {
 		return nil
 	}
 	f := s.form(level)
 	ids := make([]int32, len(old))
-	rarest := 0
 	for i, l := range old {
 		ids[i] = f.id(l.text, level)
 		if ids[i] < 0 {
 			return nil
 		}
-		if f.counts[ids[i]] < f.counts[ids[rarest]] {
-			rarest = i
-		}
 	}
 	var found []place
 	equal := 0 // places where the lines are equal, whatever their indentation
-	for at := rarest; at < len(f.ids)-len(old)+1+rarest && len(found) <= maxPlaces; at++ {
-		if f.ids[at] != ids[rarest] || !equalIDs(f.ids[at-rarest:], ids) {
-			continue
-		}
+	for start := range f.occurrences(ids) {
 		equal++
-		if p, ok := s.placeAt(old, at-rarest, level); ok {
+		if p, ok := s.placeAt(old, start, level); ok {
 			found = append(found, p)
+		}
+		if tooMany(len(found), len(old)) {
+			break
 		}
 	}
 	if len(found) == 1 && found[0].indent.shifts() && (!anyWord(old) || equal > 1 && meaningful(old) < 2) {
@@ -78,13 +84,57 @@ func (s *source) places(old []line, level int) []place {
 	return found
 }
 
-func equalIDs(file, hunk []int32) bool {
-	for i, id := range hunk {
-		if file[i] != id {
-			return false
+// linearFrom is how many comparisons are worth preparing for.
+const linearFrom = 1 << 20
+
+// occurrences yields where a run of lines stands in the file. It goes from one
+// occurrence of the rarest line to the next, or, where that would take long
+// because everything is alike, in linear time.
+func (f *form) occurrences(run []int32) iter.Seq[int] {
+	rarest := 0
+	for i, id := range run {
+		if f.counts[id] < f.counts[run[rarest]] {
+			rarest = i
 		}
 	}
-	return true
+	if int(f.counts[run[rarest]])*len(run) > linearFrom {
+		return f.occurrencesOfAlike(run)
+	}
+	return func(yield func(int) bool) {
+		for at := rarest; at < len(f.ids)-len(run)+1+rarest; at++ {
+			if f.ids[at] == run[rarest] && slices.Equal(f.ids[at-rarest:at-rarest+len(run)], run) && !yield(at-rarest) {
+				return
+			}
+		}
+	}
+}
+
+// occurrencesOfAlike is the search of Knuth, Morris and Pratt.
+func (f *form) occurrencesOfAlike(run []int32) iter.Seq[int] {
+	border := make([]int, len(run)+1) // of each prefix, the longest that also ends it
+	for i, n := 1, 0; i < len(run); i++ {
+		for n > 0 && run[i] != run[n] {
+			n = border[n]
+		}
+		if run[i] == run[n] {
+			n++
+		}
+		border[i+1] = n
+	}
+	return func(yield func(int) bool) {
+		n := 0
+		for at, id := range f.ids {
+			for n > 0 && (n == len(run) || id != run[n]) {
+				n = border[n]
+			}
+			if id == run[n] {
+				n++
+			}
+			if n == len(run) && !yield(at-n+1) {
+				return
+			}
+		}
+	}
 }
 
 // placeAt completes a place whose lines are known to be equal.

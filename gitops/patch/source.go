@@ -61,20 +61,28 @@ func (s *source) form(level int) *form {
 	if s.forms[level] != nil {
 		return s.forms[level]
 	}
-	f := &form{ids: make([]int32, len(s.lines)), byText: make(map[string]int32, len(s.lines))}
+	f := &form{ids: make([]int32, len(s.lines)), byText: map[string]int32{}}
+	var id int32
 	for i, text := range s.lines {
-		key := normal(text, level)
-		id, known := f.byText[key]
-		if !known {
-			id = int32(len(f.counts))
-			f.byText[key] = id
-			f.counts = append(f.counts, 0)
+		if i == 0 || text != s.lines[i-1] { // a file may be millions of blank lines
+			id = f.add(normal(text, level))
 		}
 		f.ids[i] = id
 		f.counts[id]++
 	}
 	s.forms[level] = f
 	return f
+}
+
+// add returns the number of a line's text, a new one if it is new.
+func (f *form) add(text string) int32 {
+	id, known := f.byText[text]
+	if !known {
+		id = int32(len(f.counts))
+		f.byText[text] = id
+		f.counts = append(f.counts, 0)
+	}
+	return id
 }
 
 // id returns the number of a diff's line, -1 when no line of the file equals it.

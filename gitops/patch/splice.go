@@ -24,7 +24,7 @@ func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
 	}
 	oldAt := -1   // index into p.at of the last old line seen
 	var run *edit // the run of changes being collected
-	for _, l := range h.lines {
+	for i, l := range h.lines {
 		if l.op != add {
 			oldAt++
 		}
@@ -48,7 +48,7 @@ func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
 			return nil, false
 		}
 		run.added = append(run.added, text)
-		if run.from < 0 && !nextRemoves(h, p, oldAt) {
+		if run.from < 0 && !h.nextRemoves(i) {
 			run.from = insertionPoint(p, oldAt)
 			run.to = run.from
 		}
@@ -93,20 +93,13 @@ func inOrder(part, whole []string) int {
 	return n
 }
 
-// nextRemoves says whether the run that the line after oldAt belongs to has a
-// removed line, which then says where the run is.
-func nextRemoves(h hunk, p place, oldAt int) bool {
-	i := -1
-	for _, l := range h.lines {
-		if l.op == add {
-			continue
-		}
+// nextRemoves says whether the run that a line at index i belongs to goes on
+// with a removed line, which then says where the run is.
+func (h hunk) nextRemoves(i int) bool {
+	for i < len(h.lines) && h.lines[i].op == add {
 		i++
-		if i > oldAt {
-			return l.op == remove
-		}
 	}
-	return false
+	return i < len(h.lines) && h.lines[i].op == remove
 }
 
 // insertionPoint is where lines go that replace nothing: behind the old line

@@ -1,0 +1,119 @@
+package patch
+
+import (
+	"strings"
+	"testing"
+)
+
+// twoTwins has the same lines twice, the first time with a space at an end.
+var twoTwins = numberedFile(60, map[int]string{10: "start ", 11: "middle", 12: "end of it", 40: "start", 41: "middle", 42: "end of it"})
+
+// A place that fits is refused when the rest of the diff speaks for another.
+func TestDoubts(t *testing.T) {
+	change := " start\n-middle\n+MIDDLE\n end of it\n"
+	done := strings.Replace(twoTwins, "start \nmiddle", "start\nMIDDLE", 1)
+	apart := " line 38 of the file\n line 39 of the file\n" + change
+	long := numberedFile(60, map[int]string{
+		9: "alpha one", 10: "beta two", 11: "gamma", 12: "delta four", 13: "epsilon five",
+		39: "alpha one", 40: "beta two", 41: "GAMMA", 42: "delta four", 43: "epsilon five",
+	})
+	tight := "@@%s\n alpha one\n beta two\n-gamma\n+GAMMA\n delta four\n epsilon five\n"
+	checkExamples(t, map[string]example{
+		"strictest, without numbers":       {src: twoTwins, diff: "@@\n" + change, want: strings.Replace(twoTwins, "start\nmiddle", "start\nMIDDLE", 1)},
+		"the stated line fits but loosely": {src: twoTwins, diff: "@@ -10,3 +10,3 @@\n" + change, code: Ambiguous},
+		"the stated line fits exactly":     {src: twoTwins, diff: "@@ -40,3 +40,3 @@\n" + change, want: strings.Replace(twoTwins, "start\nmiddle", "start\nMIDDLE", 1)},
+		"more context settles it":          {src: twoTwins, diff: "@@ -10,3 +10,3 @@\n" + apart, want: strings.Replace(twoTwins, "start\nmiddle", "start\nMIDDLE", 1)},
+		"done on the stated line":          {src: done, diff: "@@ -10,3 +10,3 @@\n" + change, code: AlreadyApplied},
+		"the same hunk twice, two places":  {src: twoTwins, diff: strings.Repeat("@@\n"+change, 2), code: Ambiguous},
+		"the same hunk twice, one place":   {src: twoTwins, diff: strings.Repeat("@@\n"+apart, 2), want: strings.Replace(twoTwins, "start\nmiddle", "start\nMIDDLE", 1)},
+		"equal hunks for two places":       {src: twoTwins, diff: "@@ -10,3 +10,3 @@\n" + strings.Replace(change, "start", "start ", 1) + "@@ -40,3 +40,3 @@\n" + change, want: strings.Replace(strings.Replace(twoTwins, "start\nmiddle", "start\nMIDDLE", 1), "start \nmiddle", "start \nMIDDLE", 1)},
+		"out of order":                     {src: twoTwins, diff: "@@\n" + change + "@@\n line 19 of the file\n-line 20 of the file\n+twenty\n", code: Ambiguous},
+		"a twin is done, no number":        {src: long, diff: strings.Replace(tight, "%s", "", 1), code: AlreadyApplied},
+		"a twin is done, the number":       {src: long, diff: strings.Replace(tight, "%s", " -9,5 +9,5 @@", 1), want: strings.Replace(long, "gamma", "GAMMA", 1)},
+		"a twin is done, its number":       {src: long, diff: strings.Replace(tight, "%s", " -39,5 +39,5 @@", 1), code: AlreadyApplied},
+		"brackets at another depth":        {src: "a {\n\tb {\n\t}\n}\n\nc {\n\td\n\t}\n}\n", diff: "@@\n }\n+x\n \n c {\n", want: "a {\n\tb {\n\t}\n}\nx\n\nc {\n\td\n\t}\n}\n"},
+		"brackets alone at another depth":  {src: "a {\n\n\t}\n", diff: "@@\n \n }\n+x\n", code: NoMatch},
+	})
+}
+
+// The numbers of a header decide less when they cannot all be right.
+func TestInventedNumbers(t *testing.T) {
+	twice := strings.ReplaceAll(numberedFile(200, map[int]string{25: "same", 125: "same"}), "line ", "\tline ")
+	unique := "-\tline 50 of the file\n+\tfifty\n+\tfifty and a half\n"
+	checkExamples(t, map[string]example{
+		"new numbers that follow": {src: twice, diff: "@@ -50,1 +50,2 @@\n" + unique + "@@ -122,1 +123,1 @@\n-same\n+other\n",
+			want: strings.Replace(strings.Replace(twice, "\tline 50 of the file\n", "\tfifty\n\tfifty and a half\n", 1), "124 of the file\nsame", "124 of the file\nother", 1)},
+		"new numbers that do not":    {src: twice, diff: "@@ -50,1 +50,2 @@\n" + unique + "@@ -122,1 +122,1 @@\n-same\n+other\n", code: Ambiguous},
+		"heading beside the number":  {src: "func a() {\n\tx()\n}\n\nfunc b() {\n\tx()\n}\n", diff: "@@ -5,1 +5,1 @@ func a() {\n-\tx()\n+\ty()\n", code: Ambiguous},
+		"counts that swallow a file": {src: "a\nb\n", diff: "--- a/one\n+++ b/one\n@@ -1,9 +1,9 @@\n a\n-b\n+c\n--- a/one\n+++ b/one\n@@ -1,1 +1,1 @@\n-a\n+A\n", want: "A\nc\n"},
+	})
+}
+
+// Tabs and spaces: only what the diff or the file shows is done.
+func TestKindsOfIndentation(t *testing.T) {
+	tabs := "func f() {\n\tif x {\n\t\tone()\n\t}\n}\n\nfunc g() {\n\tdo()\n}\n"
+	raw := tabs + "\nvar s = `\n\ta: 1\n`\n\nvar t = 1\n"
+	yaml := "a:\n  b: 1\n  c: 2\nd:\n  e: 3\n"
+	spaced := "@@\n     if x {\n-        one()\n+        two()\n     }\n"
+	checkExamples(t, map[string]example{
+		"tabs in a file of spaces":   {src: yaml, diff: "@@\n-d:\n+d2:\n+\tf: 4\n", code: NoMatch},
+		"an old line shows the kind": {src: yaml, diff: "@@\n   c: 2\n-d:\n+d2:\n+  f: 4\n", want: strings.Replace(yaml, "d:\n", "d2:\n  f: 4\n", 1)},
+		"another hunk shows the map": {src: tabs, diff: spaced + "@@\n }\n+\n+func h() {\n+    do()\n+}\n \n func g() {\n", want: strings.Replace(strings.Replace(tabs, "one", "two", 1), "}\n\nfunc g", "}\n\nfunc h() {\n\tdo()\n}\n\nfunc g", 1)},
+		"another hunk shows there is none": {src: tabs, diff: "@@\n \tif x {\n-\t\tone()\n+\t\ttwo()\n@@\n }\n+var s = `\n+    text\n+`\n \n func g() {\n",
+			want: strings.Replace(strings.Replace(tabs, "one", "two", 1), "}\n\nfunc g", "}\nvar s = `\n    text\n`\n\nfunc g", 1)},
+		"within a literal":              {src: raw, diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n `\n", code: NoMatch},
+		"a literal elsewhere":           {src: strings.Replace(raw, "\ta: 1", "    a: 1", 1), diff: spaced, want: strings.Replace(strings.Replace(raw, "\ta: 1", "    a: 1", 1), "one", "two", 1)},
+		"white space is what changes":   {src: tabs, diff: "@@\n     if x {\n-        one()\n+        one()\n     }\n", code: NoMatch},
+		"blanks that are not empty":     {src: "\tif x {\n\t\tone()\n\t\t\n\t\ttwo()\n\t}\n", diff: "@@\n if x {\n \tone()\n \n+\n+\tmore()\n \ttwo()\n }\n", code: NoMatch},
+		"spaces before a tab":           {src: tabs, diff: "@@\n     if x {\n-        one()\n+    \ttwo()\n     }\n", code: NoMatch},
+		"a block comment one space off": {src: "/*\n * one\n * two\n */\n", diff: "@@\n * one\n+* more\n * two\n", want: "/*\n * one\n * more\n * two\n */\n"},
+	})
+}
+
+// Rule 15 where the end of the file goes away.
+func TestTheEndOfTheFileStays(t *testing.T) {
+	checkExamples(t, map[string]example{
+		"tail removed, no newline":       {src: "a\nb\nc", diff: "@@\n a\n b\n-c\n", want: "a\nb"},
+		"tail removed, newline":          {src: "a\nb\nc\n", diff: "@@\n a\n b\n-c\n", want: "a\nb\n"},
+		"tail removed, CRLF, no newline": {src: "a\r\nb\r\nc", diff: "@@\n a\n b\n-c\n", want: "a\r\nb"},
+		"tail and marker":                {src: "a\nb\nc", diff: "@@\n a\n b\n-c\n\\ No newline at end of file\n", want: "a\nb\n"},
+		"all of it":                      {src: "a", diff: "@@\n-a\n", want: ""},
+		"an empty line is left":          {src: "a\n\nc", diff: "@@\n a\n \n-c\n", want: "a\n\n"},
+		"middle removed":                 {src: "a\nb\nc", diff: "@@\n a\n-b\n c\n", want: "a\nc"},
+	})
+}
+
+// A removal at the edge of a hunk leaves context alone, which is no sign that
+// it was done.
+func TestARemovalAtTheEdgeIsNotDone(t *testing.T) {
+	src := "one\n    two\n    three\n    four\n"
+	expectText(t, src, "@@ -1,4 +1,2 @@\n one\n \ttwo\n-\tthree\n-\tfour\n", "one\n    two\n")
+	expectCode(t, []byte("one\ntwo\n"), "@@ -1,4 +1,2 @@\n one\n two\n-three\n-four\n", AlreadyApplied)
+}
+
+// What a doubt says is enough to write the patch that is applied.
+func TestADoubtIsSettledByWhatItSays(t *testing.T) {
+	long := numberedFile(60, map[int]string{
+		9: "alpha one", 10: "beta two", 11: "gamma", 12: "delta four", 13: "epsilon five",
+		39: "alpha one", 40: "beta two", 41: "GAMMA", 42: "delta four", 43: "epsilon five",
+	})
+	cases := map[string]struct {
+		src, diff           string
+		code                Code
+		first, last, change int
+	}{
+		"loosely on the stated line": {twoTwins, "@@ -10,3 +10,3 @@\n start\n-middle\n+MIDDLE\n end of it\n", Ambiguous, 10, 12, 11},
+		"the twin that is meant":     {twoTwins, "@@ -10,3 +10,3 @@\n start\n-middle\n+MIDDLE\n end of it\n", Ambiguous, 40, 42, 41},
+		"equal hunks":                {twoTwins, strings.Repeat("@@\n start\n-middle\n+MIDDLE\n end of it\n", 2), Ambiguous, 10, 12, 11},
+		"a twin that is done":        {long, "@@\n alpha one\n beta two\n-gamma\n+GAMMA\n delta four\n epsilon five\n", AlreadyApplied, 9, 13, 11},
+		"out of order":               {twoTwins, "@@\n start\n-middle\n+MIDDLE\n end of it\n@@\n line 19 of the file\n-line 20 of the file\n+twenty\n", Ambiguous, 10, 12, 11},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			failure := expectCode(t, []byte(c.src), c.diff, c.code)
+			lines := strings.SplitAfter(c.src, "\n")
+			lines[c.change-1] = "mended\n"
+			expectText(t, c.src, mend(t, failure.Text, c.first, c.last, c.change, "mended"), strings.Join(lines, ""))
+		})
+	}
+}

@@ -146,7 +146,7 @@ func (s *source) collect(set placements) ([]edit, error) {
 // repeats says that hunk i changes what an earlier, equal hunk changes.
 func (set placements) repeats(i int) bool {
 	for _, earlier := range set[:i] {
-		if earlier.failure == "" && earlier.hunk.body() == set[i].hunk.body() && slices.Equal(earlier.places[0].at, set[i].places[0].at) {
+		if earlier.failure == "" && slices.Equal(earlier.places[0].at, set[i].places[0].at) && earlier.hunk.body() == set[i].hunk.body() {
 			return true
 		}
 	}

@@ -19,6 +19,8 @@ type class struct {
 	styles []string
 	// context is how many lines of context the diff has, 3 if 0.
 	context int
+	// hard says that refusing is as good as applying rightly.
+	hard bool
 	// twins says that the class is about hunks that stand in several places.
 	twins bool
 	make  func(w *work) bool
@@ -31,7 +33,34 @@ func (c class) contextLines() int {
 	return 3
 }
 
-var classes = slices.Concat(readingClasses, slipClasses, layoutClasses, fileClasses, refusalClasses)
+var classes = slices.Concat(readingClasses, slipClasses, layoutClasses, twofoldClasses, fileClasses, refusalClasses)
+
+// Two corruptions at once: nothing is promised but that none is applied wrongly.
+var twofoldClasses = []class{
+	{name: "a dress and a slip", hard: true, make: anchored(func(w *work) bool { return both(w, readingClasses, slipClasses) })},
+	{name: "two slips", hard: true, make: anchored(func(w *work) bool { return both(w, slipClasses, slipClasses) })},
+	{name: "a slip and a layout", hard: true, make: anchored(func(w *work) bool { return both(w, slipClasses, layoutClasses) })},
+}
+
+// both corrupts by one class of each list, the second first: it may choose
+// other hunks.
+func both(w *work, first, second []class) bool {
+	a, b := first[w.rng.IntN(len(first))], second[w.rng.IntN(len(second))]
+	if a.styles != nil || b.styles != nil || a.context+b.context > 0 || strings.HasPrefix(a.name, "elision") || b.name == "hunk twice" {
+		return false
+	}
+	if !b.make(w) {
+		return false
+	}
+	for _, block := range w.blocks {
+		for _, text := range block.lines {
+			if text == "" || !strings.ContainsAny(text[:1], " +-") {
+				return false // the other needs to know what a line is
+			}
+		}
+	}
+	return a.make(w)
+}
 
 // Rules 3, 4 and 18: the dress.
 var readingClasses = []class{

@@ -71,7 +71,9 @@ func TestAStrangersCorpus(t *testing.T) {
 			for _, style := range c.headerStyles() {
 				result := judgeAll(t, draw(trees, c, style, number, cases))
 				by[c.name].add(result)
-				whole.add(result)
+				if !c.hard {
+					whole.add(result)
+				}
 				t.Logf("seed %s, %-32s %-5s headers: %s", seed, c.name, style, result)
 			}
 		}
@@ -158,7 +160,7 @@ func (y tally) String() string {
 
 func (y tally) check(t *testing.T, c class) {
 	t.Helper()
-	if y.wrong > 0 || y.all() >= enough && float64(y.right) < rightInClass*float64(y.all()) {
+	if y.wrong > 0 || !c.hard && y.all() >= enough && float64(y.right) < rightInClass*float64(y.all()) {
 		t.Errorf("%s: %s", c.name, y)
 	}
 }

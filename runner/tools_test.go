@@ -52,8 +52,10 @@ func TestAToolThatPanicsIsAnErrorForTheModel(t *testing.T) {
 // A fault of the loop's own in one of several calls is an error of the run, in
 // whichever goroutine it happened.
 func TestAFaultOfTheProgramIsAnErrorOfItsRun(t *testing.T) {
-	probe := counting(agents.Tool{Name: "probe"}, "x")
-	s := tell(t, []agents.Tool{probe.Tool}, calls("probe", "{}", "probe", "{}"), says("done"))
+	probe := agents.Tool{Name: "probe", Run: func(context.Context, agents.Call) (agents.Result, error) {
+		return agents.Result{Output: "x"}, nil
+	}}
+	s := tell(t, []agents.Tool{probe}, calls("probe", "{}", "probe", "{}"), says("done"))
 	s.request.Hooks.Redact = func(text string) string {
 		if text == "x" {
 			panic("index out of range")

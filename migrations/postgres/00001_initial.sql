@@ -186,7 +186,7 @@ CREATE TABLE checkpoints (
     created_at BIGINT NOT NULL
 );
 
--- File contents by git blob id, never shared between installations.
+-- File contents, zstd, by git blob id, never shared between installations.
 CREATE TABLE blobs (
     installation_id BIGINT NOT NULL,
     id              TEXT NOT NULL,

@@ -93,7 +93,11 @@ func (g *guarded) putCheckpoint(ctx context.Context, checkpoint *runner.Checkpoi
 		if got := gitBlobID(content); got != id && len(id) == len(got) {
 			return fmt.Errorf("session %s: the contents of blob %s have the id %s", g.session.ID, id, got)
 		}
-		if _, err := g.exec(ctx, putBlob, g.session.InstallationID, id, content); err != nil {
+		packed, err := pack(content)
+		if err != nil {
+			return err
+		}
+		if _, err := g.exec(ctx, putBlob, g.session.InstallationID, id, packed); err != nil {
 			return err
 		}
 	}

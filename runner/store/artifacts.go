@@ -67,5 +67,9 @@ func (s *Store) Checkpoint(ctx context.Context, sessionID string) (*runner.Check
 // Blob returns contents by git blob id, or [ErrNotFound]. Nothing is shared
 // between installations.
 func (s *Store) Blob(ctx context.Context, installationID int64, id string) ([]byte, error) {
-	return one(ctx, s.reader(), scanOne[[]byte], blobByID, installationID, id)
+	packed, err := one(ctx, s.reader(), scanOne[[]byte], blobByID, installationID, id)
+	if err != nil {
+		return nil, err
+	}
+	return unpack(packed)
 }

@@ -335,12 +335,31 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 		}
 		i, j = a.previous(i, j)
 	}
-	if anchors < minAnchors {
+	if anchors < minAnchors || a.farFetched(p) {
 		return place{}, false
 	}
 	p.notes = append(p.notes, "context lines differed from the file's; it was kept as it is")
 	p.indent = a.indent
 	return p, true
+}
+
+// maxLeftOut is how many lines of the file a hunk may leave out without saying
+// so. Who leaves out more writes an elision.
+const maxLeftOut = 4
+
+// farFetched says that a place needs too much imagination: many lines left out,
+// or several, and a line invented besides.
+func (a *alignment) farFetched(p place) bool {
+	leftOut, invented := 0, false
+	for i, at := range p.at {
+		switch {
+		case at < 0:
+			invented = invented || !a.old[i].elision
+		case i > 0 && p.at[i-1] >= 0:
+			leftOut += at - p.at[i-1] - 1
+		}
+	}
+	return leftOut > maxLeftOut || leftOut > 1 && invented
 }
 
 // previous is the cell that the best path came from, row -1 for its start.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -45,6 +46,16 @@ type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
 
+// A round is what one stop of a session puts to the maintainers.
+type round struct {
+	store.Suspension
+	// prompts are what people are shown, one for each new approval.
+	prompts []approval.Prompt
+	// waiting are all approvals that the session waits for, those from before
+	// included.
+	waiting []store.Approval
+}
+
 // ask puts the calls that wait to the maintainers and lets the session go. A
 // call about which there is nothing to decide is refused by the host; if that
 // leaves none, the crew goes on at once (parked=false).
@@ -53,48 +64,18 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 	if err != nil {
 		return false, err
 	}
-	var suspension store.Suspension
-	var prompts []approval.Prompt
-	var waiting []store.Approval
+	var round round
 	for _, call := range outcome.Approvals {
-		earlier, ok := latest(asked, call.CallKey)
-		open := ok && earlier.State == store.ApprovalPending
-		if open && earlier.Kind != toolGitPush {
-			// Another call of the turn was decided; this one's prompt still stands.
-			waiting = append(waiting, earlier)
-			continue
-		}
-		if open {
-			earlier.State, earlier.Reason = store.ApprovalSuperseded, "the request is made again"
-			if err := h.close(ctx, earlier); err != nil {
-				return false, err
-			}
-		}
-		question, prompt, err := h.question(ctx, call, outcome)
-		if refused, ok := asRefusal(err); ok {
-			record, err := runner.Decision{
-				CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Kind: runner.DecisionRejected, By: runner.ByHost, Reason: refused.reason,
-			}.Record()
-			if err != nil {
-				return false, err
-			}
-			suspension.Batch.Records = append(suspension.Batch.Records, record)
-			continue
-		}
-		if err != nil {
+		if err := h.askOne(ctx, call, outcome, asked, &round); err != nil {
 			return false, err
 		}
-		suspension.Approvals = append(suspension.Approvals, question.Approval)
-		suspension.Effects = append(suspension.Effects, question.Effects...)
-		prompts = append(prompts, prompt)
 	}
-	waiting = append(waiting, suspension.Approvals...)
-	if len(waiting) == 0 {
-		_, err := h.lease.Append(ctx, suspension.Batch)
+	if len(round.waiting) == 0 {
+		_, err := h.lease.Append(ctx, round.Batch)
 		return false, err
 	}
-	suspension.State, suspension.Reason = store.StateAwaitingApproval, "waiting for a maintainer"
-	suspension.WakeAt = earliestExpiry(waiting)
+	round.State, round.Reason = store.StateAwaitingApproval, "waiting for a maintainer"
+	round.WakeAt = earliestExpiry(round.waiting)
 	// Whatever becomes of the question, the work so far is kept.
 	if err := h.keepPatch(ctx); err != nil {
 		return false, err
@@ -102,20 +83,48 @@ func (h *hold) ask(ctx context.Context, outcome runner.Outcome) (parked bool, er
 	if err := h.progress.waiting(ctx); err != nil {
 		return false, err
 	}
-	if err := h.lease.Suspend(ctx, suspension); err != nil {
+	if err := h.lease.Suspend(ctx, round.Suspension); err != nil {
 		return true, err
 	}
-	for i, row := range suspension.Approvals {
+	for i, row := range round.Approvals {
 		if h.OnQuestion != nil {
-			h.OnQuestion(row, prompts[i])
+			h.OnQuestion(row, round.prompts[i])
 		}
 	}
 	return true, nil
 }
 
-func asRefusal(err error) (*refusal, bool) {
-	refused, ok := err.(*refusal)
-	return refused, ok
+// askOne adds what one call asks to the round, or the host's refusal of it.
+func (h *hold) askOne(ctx context.Context, call runner.PendingApproval, outcome runner.Outcome, asked []store.Approval, round *round) error {
+	earlier, ok := latest(asked, call.CallKey)
+	open := ok && earlier.State == store.ApprovalPending
+	if open && earlier.Kind != toolGitPush {
+		// Another call of the turn was decided; this one's prompt still stands.
+		round.waiting = append(round.waiting, earlier)
+		return nil
+	}
+	if open {
+		earlier.State, earlier.Reason = store.ApprovalSuperseded, "the request is made again"
+		if err := h.close(ctx, earlier); err != nil {
+			return err
+		}
+	}
+	question, prompt, err := h.question(ctx, call, outcome)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		record, err := runner.Decision{
+			CallKey: call.CallKey, ArgumentHash: call.ArgumentHash, Kind: runner.DecisionRejected, By: runner.ByHost, Reason: refused.reason,
+		}.Record()
+		round.Batch.Records = append(round.Batch.Records, record)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	round.Approvals = append(round.Approvals, question.Approval)
+	round.Effects = append(round.Effects, question.Effects...)
+	round.prompts = append(round.prompts, prompt)
+	round.waiting = append(round.waiting, question.Approval)
+	return nil
 }
 
 // question makes the question that a call asks, and what people are shown.

@@ -180,20 +180,6 @@ func (c *Cache) FetchCommit(ctx context.Context, remote Remote, commit string) e
 	})
 }
 
-// Forget deletes a cached repository, when the App was uninstalled from it or its
-// objects turn out to be damaged. Workspaces of it can no longer tell what
-// changed until their base is fetched again.
-func (c *Cache) Forget(ctx context.Context, remote Remote) error {
-	return c.exclusively(ctx, remote, func(dir string) error {
-		c.mu.Lock()
-		if repo, ok := c.repos[dir]; ok {
-			repo.objects.close()
-		}
-		c.mu.Unlock()
-		return ioError(os.RemoveAll(dir), "the cached repository cannot be deleted")
-	})
-}
-
 // resolve finds the commit for a branch, a full ref name, or the default branch.
 func resolve(advertised *packp.AdvRefs, name string) (plumbing.Hash, error) {
 	if name == "" || name == "HEAD" {

@@ -409,23 +409,6 @@ func TestServerThatStalls(t *testing.T) {
 	}
 }
 
-// A repository that is forgotten leaves nothing, and can be fetched again.
-func TestForget(t *testing.T) {
-	server := servePlain(t)
-	want := server.commit(t, "main", small)
-	cache := newCache(t, Limits{})
-	fetch(t, cache, server)
-	must(t, cache.Forget(t.Context(), server.remote()))
-	dir, err := cache.path(server.remote())
-	must(t, err)
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("it is still there")
-	}
-	if w := hand(t, cache, server.remote(), "main"); w.Base() != want {
-		t.Errorf("base %s", w.Base())
-	}
-}
-
 // What a power failure left half-written is written again.
 func TestEmptyObjectIsReplaced(t *testing.T) {
 	w := workOn(t, Limits{}, small)

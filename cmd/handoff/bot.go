@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+
 	"time"
 
 	"handoff/agents/llm"
@@ -306,124 +305,12 @@ func (b *bot) newDriver(ctx context.Context) (sandbox.Driver, error) {
 	return driver, nil
 }
 
-// knownSecrets are what must never leave, beside what looks like a secret.
-func (b *bot) knownSecrets() []string {
-	known := append(keyMaterial(b.settings.PrivateKey), b.settings.WebhookSecret...)
-	known = append(known, modelSecrets(b.around.getenv)...)
-	if database, err := url.Parse(b.settings.DatabaseURL); err == nil && database.User != nil {
-		if password, ok := database.User.Password(); ok {
-			known = append(known, password)
-		}
-	}
-	return known
-}
-
-// keyMaterial returns what of a private key must not be seen: the key itself,
-// where a path was given, and each of its lines, for a part tells enough.
-func keyMaterial(setting string) []string {
-	key := setting
-	if content, err := os.ReadFile(setting); err == nil {
-		key = string(content)
-	}
-	known := []string{key}
-	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(key)); err == nil {
-		key = string(plain)
-		known = append(known, key)
-	}
-	for line := range strings.Lines(strings.ReplaceAll(key, `\n`, "\n")) {
-		if line = strings.TrimSpace(line); len(line) >= 32 && !strings.HasPrefix(line, "-----") {
-			known = append(known, line)
-		}
-	}
-	return known
-}
-
 // host is the name under which repositories are cached.
 func (b *bot) host() string {
 	if parsed, err := url.Parse(b.settings.URL); err == nil && parsed.Hostname() != "" {
 		return parsed.Hostname()
 	}
 	return "github.com"
-}
-
-// run serves until ctx is done. A shutdown first lets turns that are under way
-// come to their end, for as long as the settings say.
-func (b *bot) run(ctx context.Context, listener net.Listener) error {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	var group sync.WaitGroup
-	group.Go(func() { b.nodes(ctx, work) })
-	err := b.web.Serve(ctx, listener)
-	if ctx.Err() == nil {
-		// The server failed by itself: nothing more will come in.
-		cancel()
-	}
-	b.conductor.StopSoftly()
-	timer := time.AfterFunc(b.settings.ShutdownGrace, cancel)
-	defer timer.Stop()
-	group.Wait()
-	return err
-}
-
-// nodes keeps this process registered as a node and its loops running. A node
-// whose lease is lost ends with all that it did, and a new one begins.
-func (b *bot) nodes(ctx, work context.Context) {
-	name, err := os.Hostname()
-	if err != nil {
-		name = "unknown"
-	}
-	for ctx.Err() == nil {
-		node, err := b.store.Register(work, name)
-		if err != nil {
-			b.log.Error("this node cannot register", "error", err)
-			sleep(ctx, time.Second)
-			continue
-		}
-		b.serveNode(ctx, work, node)
-	}
-}
-
-// serveNode runs all loops of one node until ctx is done or its lease is lost.
-func (b *bot) serveNode(ctx, work context.Context, node *store.Node) {
-	beat, stopBeating := context.WithCancel(work)
-	var heart sync.WaitGroup
-	heart.Go(func() {
-		if err := node.Keep(beat); err != nil {
-			b.log.Error("this node has lost its lease", "error", err)
-		}
-	})
-	loops, stopLoops := context.WithCancel(ctx)
-	defer stopLoops()
-	var group sync.WaitGroup
-	group.Go(func() { b.router.Run(loops, node) })
-	group.Go(func() { b.poller.Run(loops, node) })
-	group.Go(func() { b.sweeper.Run(loops) })
-	group.Go(func() { b.watchLease(loops, node, stopLoops) })
-	// Sessions are stopped softly and the outbox sends what they leave behind.
-	held := make(chan struct{})
-	go func() { defer close(held); b.conductor.Run(work, node) }()
-	sending, stopSending := context.WithCancel(work)
-	group.Go(func() { b.outbox.Run(sending, node) })
-	<-held
-	stopSending()
-	stopLoops()
-	group.Wait()
-	stopBeating()
-	heart.Wait()
-	leave, cancel := context.WithTimeout(context.WithoutCancel(work), 5*time.Second)
-	defer cancel()
-	if err := node.Leave(leave); err != nil && !errors.Is(err, store.ErrNodeExpired) {
-		b.log.Warn("this node could not sign off", "error", err)
-	}
-}
-
-// watchLease stops the loops when the node's lease is lost.
-func (b *bot) watchLease(ctx context.Context, node *store.Node, stop context.CancelFunc) {
-	select {
-	case <-ctx.Done():
-	case <-node.Lost():
-		stop()
-	}
 }
 
 // close gives back what newBot opened.
@@ -446,12 +333,5 @@ func (b *bot) close() {
 	}
 	if b.dataLock != nil {
 		_ = b.dataLock.Close()
-	}
-}
-
-func sleep(ctx context.Context, wait time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(wait):
 	}
 }

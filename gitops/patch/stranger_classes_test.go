@@ -76,7 +76,7 @@ var readingClasses = []class{
 		return fmt.Sprintf("diff --git a/%s b/%s\nindex 83db48f..bf269f4 100644\n", w.path, w.path) + plainHeader(w)
 	})},
 	{name: "no prefix", make: headed(func(w *work) string { return "--- " + w.path + "\n+++ " + w.path + "\n" })},
-	{name: "absolute", make: headed(func(w *work) string { return "--- /work/repo/" + w.path + "\n+++ /work/repo/" + w.path + "\n" })},
+	{name: "absolute", make: headed(func(w *work) string { return "--- /home/u/repo/" + w.path + "\n+++ /home/u/repo/" + w.path + "\n" })},
 	{name: "original", make: headed(func(w *work) string { return "--- " + w.path + ".orig\n+++ " + w.path + "\n" })},
 	{name: "timestamps", make: headed(func(w *work) string {
 		return "--- a/" + w.path + "\t2024-03-01 10:11:12.000000000 +0100\n+++ b/" + w.path + "\t2024-03-01 10:12:12.000000000 +0100\n"

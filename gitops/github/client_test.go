@@ -161,12 +161,12 @@ func TestARefOfAnotherNameIsNotTheRef(t *testing.T) {
 		reply(w, 200, `{"ref":"refs/heads/main","object":{"sha":"abc"}}`)
 		return true
 	}
-	sha, err := m.reader().RefSHA(t.Context(), "heads/main")
-	if err != nil || sha != "abc" {
-		t.Errorf("RefSHA = %q, %v", sha, err)
+	committer := m.app.Installation(testInstallation).Committer(testRepository)
+	for ref, want := range map[string]string{"refs/heads/main": "abc", "refs/heads/mai": ""} {
+		if commit, err := committer.Branch(t.Context(), ref); err != nil || commit != want {
+			t.Errorf("Branch(%s) = %q, %v", ref, commit, err)
+		}
 	}
-	_, err = m.reader().RefSHA(t.Context(), "heads/mai")
-	mustCode(t, err, CodeNotFound)
 }
 
 // A hostile or broken server cannot put anything into the addresses that we

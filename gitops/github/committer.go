@@ -38,11 +38,13 @@ type GitCommit struct {
 type GitEntry struct{ Name, Mode, Kind, ID string }
 
 // Branch returns the commit of a branch, "" when there is no such branch. ref is
-// a full name.
+// a full name; an answer about any other ref is not taken for it.
 func (c *Committer) Branch(ctx context.Context, ref string) (commit string, err error) {
 	err = c.client.call(ctx, kindRead, "look at "+short(ref), func(ctx context.Context, at repositoryName, api *gh.Client) error {
 		found, _, err := api.Git.GetRef(ctx, at.owner, at.name, ref)
-		commit = found.GetObject().GetSHA()
+		if err == nil && found.GetRef() == ref {
+			commit = found.GetObject().GetSHA()
+		}
 		return err
 	})
 	if CodeOf(err) == CodeNotFound {

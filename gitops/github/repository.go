@@ -198,25 +198,6 @@ func (c *Client) Contains(ctx context.Context, branch, commit string) (bool, err
 	return contained, err
 }
 
-// RefSHA returns what a fully named ref ("heads/main", "tags/v1") points to,
-// as the API sees it now; [CodeNotFound] when there is none.
-func (c *Client) RefSHA(ctx context.Context, ref string) (string, error) {
-	ref = strings.TrimPrefix(ref, "refs/")
-	var sha string
-	err := c.call(ctx, kindRead, "find "+ref, func(ctx context.Context, at repositoryName, api *gh.Client) error {
-		found, _, err := api.Git.GetRef(ctx, at.owner, at.name, ref)
-		if err != nil {
-			return err
-		}
-		if found.GetRef() != "refs/"+ref {
-			return &Error{Code: CodeNotFound, Message: "There is no " + ref + "."}
-		}
-		sha = found.GetObject().GetSHA()
-		return nil
-	})
-	return sha, err
-}
-
 // Bot returns the account under which the App comments.
 func (c *Client) Bot(ctx context.Context) (User, error) {
 	identity, err := c.installation.app.Identity(ctx)

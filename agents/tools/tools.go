@@ -1,5 +1,5 @@
-// Package tools holds what agents can do: read and search files, change them,
-// run commands, keep a checklist, ask for a push.
+// Package tools holds what agents can do: read and search files and their
+// history, change files, run commands, keep a checklist, ask for a push.
 //
 // The idea is that a tool is enforced, not requested. What an agent may do
 // follows from what its tools refuse: a path outside the repository, a file
@@ -16,7 +16,8 @@
 //     stays inside the tree, whatever links the tree contains.
 //   - [Commander] runs commands in the sandbox, [Guard] puts back what a
 //     command of a limited agent changed elsewhere, [History] reads what was
-//     committed before, [Publishing] seals and pushes. The session's conductor supplies them.
+//     committed before, [Publishing] seals and pushes. The session's conductor
+//     supplies them.
 //   - What the session has read is remembered ([readSet]) so that no file is
 //     overwritten unseen. It lives in memory and is computed again after a
 //     restart by [Toolbox.Restore] from the session's items, whose outputs name

@@ -25,6 +25,10 @@
 //   - Choosing (choose.go): several places are settled by the stated line, if
 //     the rest of the diff shows that its numbers can be trusted, or by the
 //     heading, or not at all.
+//   - Doubting (doubt.go, kind.go): a place that fits is given up where the rest
+//     of the diff or of the file speaks against it: the new text is there
+//     already, the stated line fits but for white space, or nobody can tell tabs
+//     from spaces.
 //   - Writing (apply.go, splice.go): only removed lines leave the file and only
 //     added lines enter it. A context line of the diff is never written, so
 //     every line that is kept stays as it was, byte for byte.

@@ -1,5 +1,5 @@
-// Package report writes what people read on GitHub: the progress comment and
-// the last words of a session.
+// Package report writes what people read on GitHub, the progress comment and the
+// last words of a session, and reads what they wrote there as they see it.
 //
 // Everything here is pure: a struct goes in, Markdown comes out. The text that
 // models, repositories and strangers wrote passes through one of three doors,
@@ -11,8 +11,11 @@
 //   - [Fence] shows it verbatim in a code block that it cannot leave.
 //
 // The first two strip the characters that people cannot see ([Clean]), the third
-// shows them ([Reveal]). Results are
-// cut to what GitHub takes, with a word that says so.
+// shows them ([Reveal]). Results are cut to what GitHub takes, with a word that
+// says so.
+//
+// In the other direction there is one door: [Visible] leaves of somebody's
+// Markdown what a person sees on the page, before a model reads it.
 package report
 
 import (

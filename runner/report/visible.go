@@ -15,12 +15,15 @@ import (
 // or the rest of the text if it is never closed.
 var htmlTag = regexp.MustCompile(`<(?:"[^"]*"|'[^']*'|[^'">])*(?:>|$)`)
 
-// The titles of links, which a page shows to nobody who does not hover, and
-// those of link definitions, which are a way to write comments.
-var (
-	linkTitle       = regexp.MustCompile(`(\]\([^()\s]*)\s+(?:"[^"]*"|'[^']*'|\([^()]*\))\s*\)`)
-	definitionTitle = regexp.MustCompile(`(?m)^([ >]*\[[^\]\n]+\]:[ \t]*\n?[ \t]*\S+)[ \t]*\n?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\))[ \t]*$`)
-)
+// titles are those of links, which a page shows to nobody who does not hover, and
+// of link definitions, which are a way to write comments; each with what stays.
+var titles = []struct {
+	pattern *regexp.Regexp
+	stays   string
+}{
+	{regexp.MustCompile(`(\]\([^()\s]*)\s+(?:"[^"]*"|'[^']*'|\([^()]*\))\s*\)`), "$1)"},
+	{regexp.MustCompile(`(?m)^([ >]*\[[^\]\n]+\]:[ \t]*\n?[ \t]*\S+)[ \t]*\n?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\))[ \t]*$`), "$1"},
+}
 
 // Visible returns what people see of somebody's Markdown on the page, for a
 // model to read no more than they do: without HTML comments, characters that
@@ -44,18 +47,10 @@ const visiblePasses = 8
 
 func visibleOnce(markdown string) string {
 	source := Clean(StripComments(Clean(markdown)))
-	for _, titles := range []*regexp.Regexp{linkTitle, definitionTitle} {
-		source = titles.ReplaceAllString(source, "$1"+closing(titles))
+	for _, title := range titles {
+		source = title.pattern.ReplaceAllString(source, title.stays)
 	}
 	return without([]byte(source), unseenRanges([]byte(source)))
-}
-
-// closing is what a pattern of titles takes with them.
-func closing(titles *regexp.Regexp) string {
-	if titles == linkTitle {
-		return ")"
-	}
-	return ""
 }
 
 // unseenRanges finds the texts of images and the tags of HTML, as byte ranges.

@@ -17,7 +17,7 @@ func makeDataDir(dir string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("DATA_DIR cannot be used: %w", err)
+		return "", fmt.Errorf("DATA_DIR cannot be made; name a directory that this user may write: %w", err)
 	}
 	return dir, nil
 }
@@ -32,7 +32,7 @@ func lockDataDir(dir string) (*os.File, error) {
 	name := filepath.Join(dir, dataDirLock)
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("DATA_DIR cannot be used: %w", err)
+		return nil, fmt.Errorf("DATA_DIR cannot be used; name a directory that this user may write: %w", err)
 	}
 	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 // tapeName is the file of an export that plays the session again.
 const tapeName = "tape.jsonl"
 
-var errNothingPlayed = errors.New("no model answered in this session, so there is nothing to play again")
+var errNothingPlayed = errors.New("no model answered in this session, so there is nothing to play again; take one that got to work (handoff sessions list)")
 
 type sessionsReplay struct {
 	databaseSettings

@@ -67,10 +67,7 @@ func unseenRanges(source []byte) [][2]int {
 			texts(node, add)
 			return ast.WalkSkipChildren, nil
 		case *ast.RawHTML:
-			for i := range node.Segments.Len() {
-				segment := node.Segments.At(i)
-				add(segment.Start, segment.Stop)
-			}
+			pieces(node, add)
 		case *ast.HTMLBlock:
 			start, stop := blockRange(node)
 			for _, tag := range htmlTag.FindAllIndex(source[start:stop], -1) {
@@ -89,12 +86,18 @@ func texts(node ast.Node, add func(start, stop int)) {
 		case *ast.Text:
 			add(child.Segment.Start, child.Segment.Stop)
 		case *ast.RawHTML:
-			for i := range child.Segments.Len() {
-				add(child.Segments.At(i).Start, child.Segments.At(i).Stop)
-			}
+			pieces(child, add)
 		default:
 			texts(child, add)
 		}
+	}
+}
+
+// pieces finds the parts of a tag, of which each line has one.
+func pieces(tag *ast.RawHTML, add func(start, stop int)) {
+	for i := range tag.Segments.Len() {
+		piece := tag.Segments.At(i)
+		add(piece.Start, piece.Stop)
 	}
 }
 

@@ -129,7 +129,7 @@ func (b *batch) flush(found *names, form func(string) string) bool {
 		found.add(form(name))
 	}
 	found.more = found.more || b.more
-	any := len(b.all) > 0
+	some := len(b.all) > 0
 	b.names = names{}
-	return any
+	return some
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"handoff/gitops/git"
 	"handoff/gitops/github"
@@ -126,8 +127,8 @@ func (g ground) ofHistory(ctx context.Context) error {
 	return err
 }
 
-// maxThumbs is how many thumbs down are looked into; more than that at once is a
-// crowd, and none of a maintainer's.
+// maxThumbs is how many thumbs down are looked into, the newest first: a crowd
+// that came before must not hide a maintainer who objects now.
 const maxThumbs = 10
 
 // ofThumbs looks at the prompt's reactions once more. An approval by reaction
@@ -145,7 +146,7 @@ func (g ground) ofThumbs(ctx context.Context) error {
 		return err
 	}
 	stands, against := false, 0
-	for _, reaction := range reactions.All {
+	for _, reaction := range slices.Backward(reactions.All) {
 		switch {
 		case reaction.Content == "+1" && reaction.User.ID == g.row.DecidedByID:
 			stands = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -341,7 +342,7 @@ func TestWhatNoLongerHoldsIsNotPushed(t *testing.T) {
 		"taken back": "taken back", "expired": "expired", "issue closed": "issue #1 was closed", "issue locked": "issue #1 was locked",
 		"a higher role is asked for": "the role admin is needed", "another person is asked for": "somebody else than mona",
 		"rules that nobody understands": "has faults now", "history rewritten": "the history of main was rewritten",
-		"thumb taken back": "mona has taken the 👍 back", "thumb down beside it": "mona rejects it", "prompt deleted": "the prompt was deleted",
+		"thumb taken back": "mona has taken the 👍 back", "thumb down beside it": "mona rejects it", "thumb down behind a crowd": "mona rejects it", "prompt deleted": "the prompt was deleted",
 	}
 	for what, change := range map[string]func(w *world, row *store.Approval){
 		"role lost":       func(w *world, _ *store.Approval) { w.ok(w.github.SetRole(owner+"/"+name, "mona", fakegithub.RoleRead)) },
@@ -371,6 +372,17 @@ func TestWhatNoLongerHoldsIsNotPushed(t *testing.T) {
 		"thumb down beside it": func(w *world, row *store.Approval) {
 			row.DecidedVia = store.ViaReaction
 			w.ok(w.github.As("mona").React(owner+"/"+name, row.PromptCommentID, "+1"))
+			w.ok(w.github.As("mona").React(owner+"/"+name, row.PromptCommentID, "-1"))
+		},
+		"thumb down behind a crowd": func(w *world, row *store.Approval) {
+			row.DecidedVia = store.ViaReaction
+			w.ok(w.github.As("mona").React(owner+"/"+name, row.PromptCommentID, "+1"))
+			for i := range maxThumbs {
+				login := fmt.Sprintf("eve%d", i)
+				_, err := w.github.AddUser(fakegithub.UserSpec{Login: login})
+				w.ok(err)
+				w.ok(w.github.As(login).React(owner+"/"+name, row.PromptCommentID, "-1"))
+			}
 			w.ok(w.github.As("mona").React(owner+"/"+name, row.PromptCommentID, "-1"))
 		},
 		"prompt deleted": func(_ *world, row *store.Approval) {

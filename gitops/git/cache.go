@@ -173,11 +173,23 @@ func (c *Cache) FetchCommit(ctx context.Context, remote Remote, commit string) e
 			return err
 		}
 		err = c.fetch(ctx, dir, session, advertised, id)
-		if code := CodeOf(err); code == CodeTransport || code == CodeEmpty {
+		if CodeOf(err) == CodeEmpty || isDropped(err) {
 			return failf(CodeNotFound, err, "the commit %s is no longer on the server; it was probably force-pushed away", commit[:12])
 		}
 		return err
 	})
+}
+
+// isDropped says whether a server refused a commit because no ref leads to it. A
+// server that is unwell must not look so, for what is given up then may be there.
+// go-git passes on only the text: git's own words, and those of JGit.
+func isDropped(err error) bool {
+	failed, ok := errors.AsType[*Error](err)
+	if !ok || failed.Code != CodeTransport || failed.Err == nil {
+		return false // such as an error page, whatever it says
+	}
+	text := failed.Err.Error()
+	return strings.Contains(text, "not our ref") || strings.Contains(text, "not valid")
 }
 
 // resolve finds the commit for a branch, a full ref name, or the default branch.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -171,6 +172,35 @@ func TestWaitingForALockEnds(t *testing.T) {
 	})
 	if !errors.Is(err, why) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A server that is unwell has not dropped a commit: what it has is there later.
+func TestAnUnwellServerHasDroppedNothing(t *testing.T) {
+	server := serve(t)
+	base := server.commit(t, "main", small)
+	for what, trouble := range map[string]func(http.ResponseWriter){
+		"an error": func(w http.ResponseWriter) { http.Error(w, "try later", http.StatusBadGateway) },
+		"silence":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"half an answer": func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, "0034shallow "+base)
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			cache := newCache(t, Limits{})
+			server.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPost {
+					trouble(w)
+				}
+				return r.Method == http.MethodPost
+			})
+			if err := cache.FetchCommit(t.Context(), server.remote(), base); CodeOf(err) != CodeTransport {
+				t.Errorf("%v", err)
+			}
+			server.intercept(nil)
+			must(t, cache.FetchCommit(t.Context(), server.remote(), base))
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"handoff/gitops/git"
+	"handoff/runner"
 )
 
 // Pool hands out workspaces that were made ahead of time; *git.Pool implements
@@ -88,7 +89,9 @@ func (c *Conductor) warm(ctx context.Context) {
 		if !ok {
 			return
 		}
-		if err := c.Pool.Prepare(ctx, one.remote, one.commit); err != nil && ctx.Err() == nil {
+		// A repository that meets a fault of ours must not end the node.
+		err := runner.Contain(func() error { return c.Pool.Prepare(ctx, one.remote, one.commit) })
+		if err != nil && ctx.Err() == nil {
 			c.Logger.Warn("no tree could be made ready", "repository", one.remote.RepositoryID, "commit", one.commit, "error", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -80,5 +81,31 @@ func TestTheNewestWishForATreeCounts(t *testing.T) {
 	}
 	if got, ok := w.next(); ok {
 		t.Errorf("there is still %q", got.commit)
+	}
+}
+
+// A brokenPool has a fault that a repository brings out.
+type brokenPool struct {
+	Pool
+	asked int
+}
+
+func (p *brokenPool) Prepare(context.Context, git.Remote, string) error {
+	p.asked++
+	panic("index out of range")
+}
+
+// A repository whose tree brings out a fault ends neither the node nor the work
+// for others.
+func TestAFaultInMakingTreesReadyEndsNothing(t *testing.T) {
+	w := newWorld(t, aShop())
+	pool := &brokenPool{Pool: w.conductor.Pool}
+	w.conductor.Pool = pool
+	for installation := range int64(2) {
+		w.conductor.warmer.want(warmth{git.Remote{InstallationID: installation, RepositoryID: 1}, "a"})
+	}
+	w.conductor.warm(t.Context())
+	if pool.asked != 2 {
+		t.Errorf("%d of two trees were asked for", pool.asked)
 	}
 }

@@ -16,7 +16,8 @@ import (
 func (h *hold) plantCanary() error {
 	name := filepath.Join(h.workspaceDir(h.session.ID), "canary")
 	planted, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	// A crash may have left it empty.
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(planted) == 0 {
 		planted = []byte("handoff-canary-" + rand.Text())
 		err = os.WriteFile(name, planted, 0o600)
 	}

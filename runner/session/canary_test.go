@@ -51,3 +51,16 @@ func TestEachSessionHasACanaryOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// A crash between the two steps of planting leaves no session without a canary.
+func TestACanaryThatACrashLeftEmptyIsPlantedAgain(t *testing.T) {
+	w := newWorld(t, aShop())
+	h := &hold{Conductor: w.conductor, session: store.Session{ID: "crashed"}}
+	canary := filepath.Join(w.conductor.workspaceDir("crashed"), "canary")
+	w.ok(os.MkdirAll(filepath.Dir(canary), 0o755))
+	w.ok(os.WriteFile(canary, nil, 0o600))
+	w.ok(h.plantCanary())
+	if planted := read(t, canary); len(planted) < 30 || w.conductor.Scanner.RedactKnown(planted) == planted {
+		t.Errorf("%q is planted and looked for", planted)
+	}
+}

@@ -37,7 +37,11 @@ func (w wide) Run() int {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	return w.M.Run()
+	code := w.M.Run()
+	if err := sandbox.RemoveTree(warm.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
 }
 
 // update writes what GitHub looked like into the scripts, where it differs.

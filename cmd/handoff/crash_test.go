@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,11 +51,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if os.Getenv("CI") == "true" {
 		stories = storiesInCI
 	}
-	// One story without a crash fills the caches of its setup, so that the kills
-	// fall upon all of the story and not upon its first build.
-	cache := t.TempDir()
-	warm := &crash{t: t, database: "sqlite://" + filepath.Join(cache, "warm.db"), cache: cache, random: rand.New(rand.NewPCG(0, 0)), spared: true}
-	warm.play()
+	cache := warmCache(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			for number := range stories {
@@ -76,12 +73,33 @@ func TestAShutdownLosesNothing(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		lacking(t, "no go command on PATH: the shutdown was not tried")
 	}
-	cache := t.TempDir()
-	c := &crash{t: t, database: "sqlite://" + filepath.Join(cache, "handoff.db"), cache: cache, politely: true, random: rand.New(rand.NewPCG(1, 1))}
+	c := &crash{t: t, database: storetest.URL(t, storetest.SQLite), cache: warmCache(t), politely: true, random: rand.New(rand.NewPCG(1, 1))}
 	c.play()
 	if !strings.Contains(c.log.String(), "holding the session") {
 		t.Error("the log does not tell of the session")
 	}
+}
+
+// warm is a directory that all crashes of a run of the tests share.
+var warm struct {
+	sync.Once
+	dir string
+}
+
+// warmCache returns the caches of the story's setup. The first time one story
+// without a crash fills them, so that the kills fall upon all of the others and
+// not upon their first build.
+func warmCache(t *testing.T) string {
+	t.Helper()
+	warm.Do(func() {
+		dir, err := os.MkdirTemp("", "handoff-warm-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm.dir = dir
+		(&crash{t: t, database: storetest.URL(t, storetest.SQLite), cache: dir, random: rand.New(rand.NewPCG(0, 0)), spared: true}).play()
+	})
+	return warm.dir
 }
 
 // A crash is one story that is interrupted.

@@ -90,6 +90,10 @@ func receivePack(ctx context.Context, objects string, from io.Reader, maxSize in
 	return ioError(r.writeIndex(name+".idx"), "the cache cannot be written")
 }
 
+// maxPackObjects bounds what a fetch keeps in memory, at 200 bytes an object: the
+// tip of the largest repositories known has a tenth of it.
+const maxPackObjects = 5_000_000
+
 // checksumSize is the size of the checksum at the end of a pack.
 const checksumSize = 20
 
@@ -102,6 +106,9 @@ func (r *receiver) scan(ctx context.Context, from io.Reader) error {
 	_, count, err := scanner.Header()
 	if err != nil {
 		return err
+	}
+	if count > maxPackObjects {
+		return failf(CodeTooLarge, nil, "the git server sends %d objects at once, more than %d", count, maxPackObjects)
 	}
 	for range count {
 		if err := ctx.Err(); err != nil {

@@ -204,7 +204,7 @@ func TestHostilePacksAreRefused(t *testing.T) {
 		"something behind it":            {append(summed(good), "more"...), ""},
 		"fewer objects than said":        {summed(handMade(3, whole("first"))), ""},
 		"more objects than said":         {summed(handMade(1, whole("first"), whole("second"))), ""},
-		"an absurd count":                {summed(handMade(1<<32-1, whole("first"))), ""},
+		"an absurd count":                {summed(handMade(1<<32-1, whole("first"))), CodeTooLarge},
 		"a kind that is not":             {summed(handMade(1, part{kind: 5, content: []byte("x")})), ""},
 		"no kind":                        {summed(handMade(1, part{kind: 0, content: []byte("x")})), ""},
 		"longer than declared":           {summed(handMade(1, part{kind: plumbing.BlobObject, declared: 2, content: []byte("four")})), ""},

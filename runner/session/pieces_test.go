@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -129,7 +130,12 @@ func TestTurnsAreTakenOneByOneAndForgotten(t *testing.T) {
 	for i := range 100 {
 		key := []string{"a", "b"}[i%2]
 		group.Go(func() {
-			defer all.take(key)()
+			end, err := all.take(t.Context(), key)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer end()
 			mu.Lock()
 			inside[key]++
 			if inside[key] > 1 {
@@ -142,6 +148,25 @@ func TestTurnsAreTakenOneByOneAndForgotten(t *testing.T) {
 		})
 	}
 	group.Wait()
+	if len(all.all) != 0 {
+		t.Errorf("%d keys are remembered", len(all.all))
+	}
+}
+
+// Whoever has to stop does not wait for somebody else's long setup.
+func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
+	var all turns
+	end, err := all.take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	time.AfterFunc(time.Millisecond, func() { cancel(stop) })
+	if _, err := all.take(ctx, "a"); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+	end()
 	if len(all.all) != 0 {
 		t.Errorf("%d keys are remembered", len(all.all))
 	}

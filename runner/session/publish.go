@@ -23,7 +23,11 @@ var publishing turns
 // Publish implements [outbox.Publisher]. It may run on any node, whether or
 // not that node has ever seen the session's workspace.
 func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.Approval) (outbox.PushResult, error) {
-	defer publishing.take(row.SessionID)()
+	end, err := publishing.take(ctx, row.SessionID)
+	if err != nil {
+		return outbox.PushResult{}, err
+	}
+	defer end()
 	host := c.Repository(row.InstallationID, row.RepositoryID)
 	session, err := c.Store.Session(ctx, row.SessionID)
 	if err != nil {
@@ -61,7 +65,7 @@ func (c *Conductor) Publish(ctx context.Context, effect store.Effect, row store.
 	}
 	// From here on, and nowhere else, there is a token that can write contents.
 	if s.Verified {
-		return c.publishSigned(ctx, workspace, c.Signer(row.InstallationID, row.RepositoryID), s)
+		return c.publishSigned(ctx, workspace, c.Signer(row.InstallationID, row.RepositoryID), row.SessionID, s)
 	}
 	remote.Auth = tokenFrom(c.Pusher(row.InstallationID, row.RepositoryID), true)
 	result, err := c.Deliver(ctx, workspace, remote, git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}, s.Sealed)

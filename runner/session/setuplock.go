@@ -17,7 +17,10 @@ const lockWait = 100 * time.Millisecond
 // process and in others on the machine: commands of each run under a user of
 // their own, to whom the caches are given meanwhile.
 func lockSetup(ctx context.Context, shared string) (unlock func(), err error) {
-	end := setups.take(shared)
+	end, err := setups.take(ctx, shared)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			end()

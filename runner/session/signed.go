@@ -25,7 +25,7 @@ import (
 // approved of it. The branch is created where there is none, or moved forward
 // from where the last push left it: what somebody else pushed meanwhile makes
 // GitHub refuse, and nothing is ever forced.
-func (c *Conductor) publishSigned(ctx context.Context, workspace *git.Workspace, api Signer, s seal) (outbox.PushResult, error) {
+func (c *Conductor) publishSigned(ctx context.Context, workspace *git.Workspace, api Signer, session string, s seal) (outbox.PushResult, error) {
 	request := git.PushRequest{Ref: s.Ref, Old: s.Old, Protected: s.Protected}
 	if err := request.Validate(); err != nil {
 		return outbox.PushResult{}, pushRefusal(err)
@@ -34,7 +34,7 @@ func (c *Conductor) publishSigned(ctx context.Context, workspace *git.Workspace,
 	if err != nil || arrived {
 		return outbox.PushResult{Commit: tip, Ref: s.Ref}, err
 	}
-	if err := c.upload(ctx, api, workspace, s); err != nil {
+	if err := c.upload(ctx, api, workspace, session, s); err != nil {
 		return outbox.PushResult{}, apiRefusal(s, err)
 	}
 	commit, err := signedCommit(ctx, api, s)
@@ -85,13 +85,13 @@ func signedTip(ctx context.Context, api Signer, s seal) (tip string, arrived boo
 // upload stores the sealed commit's files and directories that GitHub lacks. Each
 // must get the id that it has here. An attempt that is cut off, such as by
 // GitHub's limit of requests a minute, goes on with the next one.
-func (c *Conductor) upload(ctx context.Context, api Signer, workspace *git.Workspace, s seal) error {
+func (c *Conductor) upload(ctx context.Context, api Signer, workspace *git.Workspace, session string, s seal) error {
 	objects, err := workspace.NewObjects(ctx, s.Sealed)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if c.uploads.has(s.Sealed.Commit, object.ID) {
+		if c.uploads.has(session, object.ID) {
 			continue
 		}
 		id, err := uploadOne(ctx, api, workspace, object)
@@ -101,12 +101,12 @@ func (c *Conductor) upload(ctx context.Context, api Signer, workspace *git.Works
 		if id != object.ID {
 			return &outbox.Refusal{Reason: fmt.Sprintf("GitHub stored %s as %s, so the tree would not be the one that was approved; push without commit.verified", approval.Short(object.ID), approval.Short(id))}
 		}
-		c.uploads.add(s.Sealed.Commit, object.ID)
+		c.uploads.add(session, object.ID)
 	}
 	return nil
 }
 
-// An uploads remembers which objects of which commits GitHub has stored. It forgets
+// An uploads remembers which objects of which sessions GitHub has stored. It forgets
 // all of them when there are too many, which costs requests and nothing else.
 type uploads struct {
 	mu     sync.Mutex
@@ -116,19 +116,19 @@ type uploads struct {
 // maxUploads bounds the memory, at about 200 bytes each.
 const maxUploads = 20_000
 
-func (u *uploads) has(commit, object string) bool {
+func (u *uploads) has(session, object string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.stored[[2]string{commit, object}]
+	return u.stored[[2]string{session, object}]
 }
 
-func (u *uploads) add(commit, object string) {
+func (u *uploads) add(session, object string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.stored == nil || len(u.stored) >= maxUploads {
 		u.stored = map[[2]string]bool{}
 	}
-	u.stored[[2]string{commit, object}] = true
+	u.stored[[2]string{session, object}] = true
 }
 
 func uploadOne(ctx context.Context, api Signer, workspace *git.Workspace, object git.NewObject) (string, error) {

@@ -28,7 +28,12 @@ func (c *Conductor) tidy(sessionID string) {
 	if c.KeepWorkspaces {
 		return
 	}
-	defer publishing.take(sessionID)()
+	// A push ends by itself, so there is no need to give up.
+	end, err := publishing.take(context.Background(), sessionID)
+	if err != nil {
+		return
+	}
+	defer end()
 	if err := sandbox.RemoveTree(c.workspaceDir(sessionID)); err != nil {
 		c.Logger.Warn("a workspace could not be removed; it is tried again", "session", sessionID, "error", err)
 	}

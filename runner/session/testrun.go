@@ -69,6 +69,9 @@ func (h *hold) seedCache(ctx context.Context, cache string) error {
 		return err
 	}
 	defer unlock()
+	if _, err := os.Stat(shared); err != nil {
+		return nil // swept since
+	}
 	return copyCache(shared, cache)
 }
 

@@ -29,6 +29,8 @@ type commandLine struct {
 	Run        runCommand        `cmd:"" help:"Let the crew work on a local repository; approvals are asked here, the result is a local branch."`
 	Sessions   sessionsCommand   `cmd:"" help:"List, show, stop and export sessions; make links to their pages."`
 	Models     modelsCommand     `cmd:"" help:"Show which model providers are configured, or test one."`
+	Rules      rulesCommand      `cmd:"" help:"Bring a repository's index of rule files up to date, with a model's summary of each."`
+	Plan       planCommand       `cmd:"" help:"Divide a specification into tasks, by the rules of a repository."`
 	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`
 	Fakegithub fakegithubCommand `cmd:"" help:"Serve a fake GitHub on loopback, to try things on."`

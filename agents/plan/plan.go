@@ -102,17 +102,6 @@ func Decode(text string) (Checklist, error) {
 	return list, nil
 }
 
-// Open counts the tasks that are not done.
-func (l Checklist) Open() int {
-	open := 0
-	for _, task := range l {
-		if !task.Done {
-			open++
-		}
-	}
-	return open
-}
-
 // HandedOff is the checklist after control went from one agent to another.
 //
 // Going on to later work ticks what the giver has done: its first open task.
@@ -128,15 +117,6 @@ func (l Checklist) HandedOff(from, to string) Checklist {
 		next[again].Done = false
 	case given >= 0 && (taken < 0 || taken >= given):
 		next[given].Done = true
-	}
-	return next
-}
-
-// Finished is the checklist after the session has ended well: all done.
-func (l Checklist) Finished() Checklist {
-	next := slices.Clone(l)
-	for i := range next {
-		next[i].Done = true
 	}
 	return next
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
-
-	"pgregory.net/rapid"
 )
 
 // The login in the webhook was given up and taken by somebody else: the id
@@ -301,28 +298,5 @@ func TestTextsThatAreTooLongAreNotSent(t *testing.T) {
 	}
 	if len(m.requests) != 0 {
 		t.Errorf("requests were made: %v", m.requests)
-	}
-}
-
-// Cut never exceeds the limit, never halves a character, and keeps what fits.
-func TestCut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.String().Draw(t, "text")
-		limit := rapid.IntRange(0, 200).Draw(t, "limit")
-		more := rapid.SampledFrom([]string{"", "…", "[the rest](https://example.com/sessions/1)"}).Draw(t, "more")
-		got := Cut(text, limit, more)
-		if len(text) <= limit && got != text {
-			t.Fatalf("a text that fits was changed: %q", got)
-		}
-		if len(got) > limit {
-			t.Fatalf("%d bytes, the limit is %d", len(got), limit)
-		}
-		if utf8.ValidString(text) && !utf8.ValidString(got) {
-			t.Fatalf("half a character: %q", got)
-		}
-	})
-	fenced := Cut("intro\n```go\n"+strings.Repeat("x := 1\n", 100), 200, "more")
-	if strings.Count(fenced, "```") != 2 || !strings.HasSuffix(fenced, "\n\nmore") {
-		t.Errorf("the fence is open: %q", fenced)
 	}
 }

@@ -20,7 +20,7 @@ type Comment struct {
 }
 
 // CreateComment posts a new comment on an issue or a pull request. A body over
-// [BodyLimit] gives [CodeValidation] without a request; see [Cut].
+// [BodyLimit] gives [CodeValidation] without a request.
 func (c *Client) CreateComment(ctx context.Context, issue int, body string) (Comment, error) {
 	var made Comment
 	if err := checkBody(body); err != nil {

@@ -27,50 +27,6 @@ const (
 	CheckNameLimit = 255
 )
 
-// Cut returns text if it has at most limit bytes, otherwise its beginning,
-// cut after a whole line where there is one nearby, and then more, which says
-// where the rest is. The result never has more than limit bytes, and so never
-// more characters either. An open code fence is closed.
-func Cut(text string, limit int, more string) string {
-	if len(text) <= limit {
-		return text
-	}
-	const fence = "\n```"
-	room := limit - len(more) - len(fence) - len("\n\n")
-	if room <= 0 {
-		return cutBytes(more, limit)
-	}
-	kept := cutBytes(text, room)
-	if line := strings.LastIndexByte(kept, '\n'); line > len(kept)*3/4 {
-		kept = kept[:line]
-	}
-	if openFence(kept) {
-		kept += fence
-	}
-	return kept + "\n\n" + more
-}
-
-// cutBytes returns at most limit bytes of s, never half a character.
-func cutBytes(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
-}
-
-func openFence(text string) bool {
-	open := false
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "```") {
-			open = !open
-		}
-	}
-	return open
-}
-
 func tooLong(what string, limit int) error {
 	return &Error{Code: CodeValidation, Message: fmt.Sprintf("The %s is longer than GitHub's limit of %d characters.", what, limit)}
 }

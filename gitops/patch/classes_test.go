@@ -179,13 +179,13 @@ var classes = []class{
 			return false
 		}
 		width := []int{2, 4, 8}[w.rng.IntN(3)]
-		return w.eachLine(" -+", func(text string) string { return expandIndent(text, width) })
+		return w.eachLineAndShown(func(text string) string { return expandIndent(text, width) })
 	}},
 	{name: "spaces to tabs", rare: true, hunks: func(w *work) bool {
 		if strings.Contains(w.src, "\t") || strings.Contains(w.want, "\t") {
 			return false
 		}
-		return w.eachLine(" -+", func(text string) string { return shrinkIndent(text, 4) }) && !mixed(w.hunks)
+		return w.eachLineAndShown(func(text string) string { return shrinkIndent(text, 4) }) && !mixed(w.hunks)
 	}},
 	{name: "dedented", hunks: func(w *work) bool {
 		changed := false
@@ -196,6 +196,9 @@ var classes = []class{
 	}},
 	{name: "indented", hunks: func(w *work) bool {
 		prefix := []string{"\t", "  ", "    "}[w.rng.IntN(3)]
+		if hasBlanks(w.want) {
+			return false // nobody knows how far a line of nothing but white space was indented
+		}
 		return w.eachLine(" -+", func(text string) string {
 			if strings.TrimSpace(text) == "" {
 				return text
@@ -309,7 +312,7 @@ var classes = []class{
 	}},
 	{name: "HTML-escaped", text: func(_ *rand.Rand, d string) (string, bool) {
 		escaped := html.EscapeString(d)
-		return escaped, escaped != d && !strings.Contains(d, "&lt;") && !strings.Contains(d, "&amp;")
+		return escaped, showsEscapes(d) && !strings.Contains(d, "&lt;") && !strings.Contains(d, "&amp;")
 	}},
 	{name: "line numbers |", hunks: func(w *work) bool { return w.numberContext("%d | ") }},
 	{name: "line numbers tab", hunks: func(w *work) bool { return w.numberContext("%d\t") }},
@@ -473,4 +476,33 @@ func (w *work) numberContext(format string) bool {
 		}
 	}
 	return true
+}
+
+// eachLineAndShown changes every line. A change that no line of the old side
+// shows cannot be undone by anybody, so it makes no case.
+func (w *work) eachLineAndShown(change func(string) string) bool {
+	shown := w.eachLine(" -", change)
+	w.eachLine("+", change)
+	return shown
+}
+
+// showsEscapes says that a diff's old side has what HTML would escape.
+func showsEscapes(diff string) bool {
+	for line := range strings.Lines(diff) {
+		old := line[0] == ' ' || line[0] == '-' && !strings.HasPrefix(line, "---")
+		if old && html.EscapeString(line) != line {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBlanks says that a text has lines of nothing but white space.
+func hasBlanks(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); line != "" && strings.TrimSpace(line) == "" {
+			return true
+		}
+	}
+	return false
 }

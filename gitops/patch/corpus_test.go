@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bufio"
+	_ "embed"
 	"fmt"
 	"go/build"
 	"io/fs"
@@ -28,14 +29,14 @@ type pair struct {
 // released is where a corpus of real changes comes from.
 const released = "released versions of Go modules"
 
-// corpus returns pairs of real files. They are taken from modules that the
-// module cache holds in two versions; where it holds none, files of the Go
-// distribution are changed at random, which is said.
+// corpus returns pairs of real files. They are taken from released modules;
+// where the module cache holds none of them, files of the Go distribution are
+// changed at random, which is said.
 var corpus = sync.OnceValues(func() ([]pair, string) {
 	if pairs := releasedPairs(); len(pairs) >= 50 {
 		return pairs, released
 	}
-	return syntheticPairs(), "synthetic changes of the Go distribution (the module cache holds no module in two versions)"
+	return syntheticPairs(), "synthetic changes of the Go distribution (the module cache holds none of testdata/releases.txt)"
 })
 
 // The bounds of a file in the corpus, in bytes.
@@ -44,27 +45,42 @@ const (
 	maxCorpusFile = 100_000
 )
 
-func releasedPairs() []pair {
+//go:embed testdata/releases.txt
+var releases string
+
+// A Release is a module in two releases, as directories of the module cache.
+type Release struct{ Module, Old, New string }
+
+// Releases returns the modules of testdata/releases.txt that the module cache
+// holds. The list is fixed, so that the corpus is the same on every machine.
+func Releases() (found []Release) {
 	cache := os.Getenv("GOMODCACHE")
 	if cache == "" {
 		cache = filepath.Join(build.Default.GOPATH, "pkg", "mod")
 	}
-	versions := map[string][]string{}
-	for _, pattern := range []string{"*/*@*", "*/*/*@*", "*/*/*/*@*"} {
-		found, _ := filepath.Glob(filepath.Join(cache, pattern))
-		for _, dir := range found {
-			module, _, _ := strings.Cut(dir, "@")
-			versions[module] = append(versions[module], dir)
+	for line := range strings.Lines(releases) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] == "#" {
+			continue
+		}
+		dir := filepath.Join(cache, filepath.FromSlash(fields[0]))
+		release := Release{fields[0], dir + "@" + fields[1], dir + "@" + fields[2]}
+		if isDirectory(release.Old) && isDirectory(release.New) {
+			found = append(found, release)
 		}
 	}
-	var pairs []pair
-	for module, dirs := range versions {
-		slices.Sort(dirs)
-		for i := 1; i < len(dirs); i++ {
-			pairs = append(pairs, changedFiles(filepath.Base(module), dirs[i-1], dirs[i])...)
-		}
+	return found
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func releasedPairs() (pairs []pair) {
+	for _, release := range Releases() {
+		pairs = append(pairs, changedFiles(release.Module, release.Old, release.New)...)
 	}
-	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.name, b.name) })
 	return pairs
 }
 

@@ -21,6 +21,8 @@ type class struct {
 	context int
 	// hard says that refusing is as good as applying rightly.
 	hard bool
+	// least is the share of cases that must come out right, rightInClass if 0.
+	least float64
 	// twins says that the class is about hunks that stand in several places.
 	twins bool
 	make  func(w *work) bool
@@ -402,7 +404,9 @@ var layoutClasses = []class{
 	{name: "tabs to 8 spaces", make: func(w *work) bool { return usesTabs(w) && w.mapLines(reindent("\t", "        ")) }},
 	{name: "tabs to 2 spaces", make: func(w *work) bool { return usesTabs(w) && w.mapLines(reindent("\t", "  ")) }},
 	{name: "4 spaces to tabs", make: func(w *work) bool { return usesUnit(w, "    ") && w.mapLines(reindent("    ", "\t")) }},
-	{name: "2 spaces to tabs", make: func(w *work) bool { return usesUnit(w, "  ") && w.mapLines(reindent("  ", "\t")) }},
+	// In a template literal white space is content, so what JavaScript adds there
+	// is refused.
+	{name: "2 spaces to tabs", least: 0.9, make: func(w *work) bool { return usesUnit(w, "  ") && w.mapLines(reindent("  ", "\t")) }},
 	{name: "tabs to spaces, added right", make: func(w *work) bool {
 		change := reindent("\t", "    ")
 		return usesTabs(w) && w.mapLines(func(text string) string {

@@ -1,14 +1,11 @@
 package patch_test
 
 import (
-	"go/build"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -283,34 +280,4 @@ func counts(lines []string) (old, new int) {
 		}
 	}
 	return old, new
-}
-
-// cachedVersions finds the modules of which the module cache has several
-// releases and returns neighbouring ones as pairs of directories.
-func cachedVersions() [][2]string {
-	cache := os.Getenv("GOMODCACHE")
-	if cache == "" {
-		cache = filepath.Join(build.Default.GOPATH, "pkg", "mod")
-	}
-	versions := map[string][]string{}
-	_ = filepath.WalkDir(cache, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return nil
-		}
-		if path == filepath.Join(cache, "cache") {
-			return fs.SkipDir
-		}
-		if module, _, found := strings.Cut(path, "@"); found {
-			versions[module] = append(versions[module], path)
-			return fs.SkipDir
-		}
-		return nil
-	})
-	var pairs [][2]string
-	for _, module := range slices.Sorted(maps.Keys(versions)) {
-		for i, dir := range versions[module][1:] {
-			pairs = append(pairs, [2]string{versions[module][i], dir})
-		}
-	}
-	return pairs
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -30,8 +28,9 @@ func (s *serveCommand) Run(p *process) error {
 	}
 	defer listener.Close()
 	b, err := newBot(p.ctx, *s, surroundings{getenv: os.Getenv}, log)
-	if p.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		log.Info("asked to stop before it had started")
+	if err != nil && p.ctx.Err() != nil {
+		// Whatever was cut off says so in its own words.
+		log.Info("asked to stop before it had started", "error", err)
 		return nil
 	}
 	if err != nil {

@@ -70,11 +70,7 @@ func (w *world) leavesNothing(conductor *Conductor) {
 // neither.
 func TestASecondPushGoesOnTopOfTheFirst(t *testing.T) {
 	w := newWorld(t, aShop())
-	w.writes("greeting.txt", "hello\n")
-	w.pushes()
-	w.writes("greeting.txt", "hello again\n")
-	w.pushes()
-	id := w.asked()
+	id := w.askedForTwoPushes()
 	w.sends(func() { w.works(); w.approves(id) })
 	first := w.question(id)
 	w.sends(func() { w.works(); w.approves(id) })

@@ -90,11 +90,7 @@ func TestGitHubSignsExactlyWhatWasApproved(t *testing.T) {
 // A second push goes on from the commit that GitHub made.
 func TestASecondSignedPushGoesOnTopOfTheFirst(t *testing.T) {
 	w := newWorld(t, aSignedShop())
-	w.writes("greeting.txt", "hello\n")
-	w.pushes()
-	w.writes("greeting.txt", "hello again\n")
-	w.pushes()
-	id := w.asked()
+	id := w.askedForTwoPushes()
 	w.sends(func() { w.works(); w.approves(id) })
 	w.sends(func() { w.works(); w.approves(id) })
 	first := w.tip(w.question(id))
@@ -255,11 +251,7 @@ func TestASignedPushNeverOverwrites(t *testing.T) {
 	for when, early := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(when, func(t *testing.T) {
 			w := newWorld(t, aSignedShop())
-			w.writes("greeting.txt", "hello\n")
-			w.pushes()
-			w.writes("greeting.txt", "hello again\n")
-			w.pushes()
-			id := w.asked()
+			id := w.askedForTwoPushes()
 			w.sends(func() { w.works(); w.approves(id) })
 			w.sends(func() { w.works(); w.approves(id) })
 			row := w.question(id)

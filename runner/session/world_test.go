@@ -221,6 +221,17 @@ func (w *world) pushes() {
 	w.calls("git_push", map[string]any{"title": "Greet people", "body": "As asked."})
 }
 
+// askedForTwoPushes makes a session whose crew greets, pushes, greets otherwise
+// and pushes again.
+func (w *world) askedForTwoPushes() string {
+	w.Helper()
+	w.writes("greeting.txt", "hello\n")
+	w.pushes()
+	w.writes("greeting.txt", "hello again\n")
+	w.pushes()
+	return w.asked()
+}
+
 // asked makes a session that mona asked for.
 func (w *world) asked(variables ...agents.Variables) string {
 	w.Helper()

@@ -87,18 +87,16 @@ func (l *loop) runCalls(ctx context.Context, run *RunState, agent agents.Agent) 
 // runGroup runs jobs without effect, a few at once, and records each outcome
 // as it comes. The first that raises cancels the others.
 func (l *loop) runGroup(ctx context.Context, run *RunState, jobs []*job) error {
-	if len(jobs) == 0 {
+	switch len(jobs) {
+	case 0:
 		return nil
+	case 1: // the usual case
+		return cmp.Or(l.performAndRecord(ctx, run, jobs[0]), ctx.Err())
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make(chan performed, len(jobs))
-	if len(jobs) == 1 { // the usual case, which needs no other goroutine
-		l.performOne(ctx, cancel, jobs[0], results)
-		close(results)
-	} else {
-		go l.performAll(ctx, cancel, jobs, results)
-	}
+	go l.performAll(ctx, cancel, jobs, results)
 	var raised error
 	for batch := collect(results); len(batch) > 0; batch = collect(results) {
 		drafts, variables := make([]draft, 0, len(batch)), agents.Variables{}
@@ -142,10 +140,6 @@ func (l *loop) performAll(ctx context.Context, cancel context.CancelCauseFunc, j
 // performOne runs a job. One that raises cancels the others before its place
 // is free, so that none starts after it (rule R23).
 func (l *loop) performOne(ctx context.Context, cancel context.CancelCauseFunc, job *job, results chan<- performed) {
-	if ctx.Err() != nil {
-		results <- performed{} // never started
-		return
-	}
 	done := l.perform(ctx, job)
 	if done.raised != nil {
 		cancel(errSibling)
@@ -196,11 +190,16 @@ func (l *loop) runAlone(ctx context.Context, run *RunState, job *job) (waits boo
 	if job.call.Outbox {
 		return false, l.await(ctx, run, job)
 	}
+	return false, l.performAndRecord(ctx, run, job)
+}
+
+// performAndRecord runs a job and records its outcome, if it came to one.
+func (l *loop) performAndRecord(ctx context.Context, run *RunState, job *job) error {
 	done := l.perform(ctx, job)
 	if !done.started {
-		return false, ctx.Err()
+		return ctx.Err()
 	}
-	return false, l.record(ctx, run, job, done)
+	return l.record(ctx, run, job, done)
 }
 
 // intend records that the call is about to run. It says whether it may.
@@ -254,11 +253,11 @@ func (l *loop) await(ctx context.Context, run *RunState, job *job) error {
 	return l.record(ctx, run, job, performed{started: true, outcome: l.outcomeOf(job, result, state, 0)})
 }
 
-// record appends the outcome of a call with an effect, with the workspace as
-// the call left it.
+// record appends the outcome of a call, with the workspace as a call that may
+// change it left it.
 func (l *loop) record(ctx context.Context, run *RunState, job *job, done performed) error {
 	batch := Batch{Variables: done.outcome.Variables}
-	if effectOf(job.tool) == agents.EffectWorkspace && l.Hooks.Workspace != nil {
+	if job.outcome == nil && effectOf(job.tool) == agents.EffectWorkspace && l.Hooks.Workspace != nil {
 		// The call has run: its files are recorded even if the work was cancelled.
 		checkpoint, err := l.Hooks.Workspace.Snapshot(context.WithoutCancel(ctx))
 		unkept, tooMuch := errors.AsType[*Unkept](err)

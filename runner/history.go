@@ -21,10 +21,9 @@ type view struct {
 	thread   *Thread
 	items    int // of the thread that the messages cover
 	marks    int
-	messages []*agents.Message
-	size     int // of the messages, in bytes
+	messages []*agents.Message // the first is the system prompt
+	size     int               // of the others, in bytes
 	cache    map[messageKey]*agents.Message
-	prompt   *agents.Message
 }
 
 // A messageKey names a message: the record that it comes from and, for a
@@ -39,11 +38,14 @@ type messageKey struct {
 func (l *loop) view(run *RunState) *view {
 	v := l.views[run.ID]
 	if v == nil {
-		v = &view{loop: l, run: run, thread: l.state.thread(run.Thread), marks: -1, cache: map[messageKey]*agents.Message{}}
+		v = &view{
+			loop: l, run: run, thread: l.state.thread(run.Thread), marks: -1, cache: map[messageKey]*agents.Message{},
+			messages: []*agents.Message{{Role: agents.RoleSystem}},
+		}
 		l.views[run.ID] = v
 	}
 	if v.marks != len(v.thread.marks) {
-		v.messages, v.size, v.items, v.marks = nil, 0, 0, len(v.thread.marks)
+		v.messages, v.size, v.items, v.marks = slices.Clip(v.messages[:1]), 0, 0, len(v.thread.marks)
 		v.add(v.shown())
 	} else {
 		v.add(v.thread.Items[v.items:])
@@ -52,13 +54,16 @@ func (l *loop) view(run *RunState) *view {
 	return v
 }
 
-// system returns the system prompt as a message, the same one as long as the
-// text is the same.
-func (v *view) system(text string) *agents.Message {
-	if v.prompt == nil || v.prompt.Content != text {
-		v.prompt = &agents.Message{Role: agents.RoleSystem, Content: text}
+// under returns the messages under a system prompt, which is the same message
+// as long as the text is the same. They share memory with the view and must
+// not be changed.
+func (v *view) under(text string) []*agents.Message {
+	if v.messages[0].Content != text {
+		// Who was given the others goes on reading them.
+		v.messages = slices.Clone(v.messages)
+		v.messages[0] = &agents.Message{Role: agents.RoleSystem, Content: text}
 	}
-	return v.prompt
+	return slices.Clip(v.messages)
 }
 
 // usualPerByte is the usual guess for English text and code: a token is four

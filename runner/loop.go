@@ -180,10 +180,9 @@ func (l *loop) request(ctx context.Context, run *RunState, agent agents.Agent) (
 	if err != nil {
 		return agents.Request{}, err
 	}
-	view := l.view(run)
 	request := agents.Request{
 		Model: agent.Model, Session: l.Session, Agent: agent.ID, Turn: run.Turn + 1,
-		Messages: append([]*agents.Message{view.system(instructions)}, view.messages...),
+		Messages: l.view(run).under(instructions),
 		Tools:    tools, Settings: agent.Settings, Output: agent.Output,
 	}
 	if run.toolUsed[agent.ID] && !agent.KeepToolChoice {

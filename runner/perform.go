@@ -25,6 +25,9 @@ type performed struct {
 // perform runs a tool within its time. It is called from several goroutines
 // and touches no state of the loop.
 func (l *loop) perform(ctx context.Context, job *job) performed {
+	if ctx.Err() != nil {
+		return performed{}
+	}
 	if job.outcome != nil {
 		return performed{started: true, outcome: *job.outcome}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -214,7 +215,9 @@ func FuzzStream(f *testing.F) {
 	f.Add(`data: {"choices":[{"delta":{"content":{"a":1},"tool_calls":{}}}]}`)
 	f.Add(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"text","index":[1]},{"type":"text","index":[1]}]}}]}`)
 	f.Fuzz(func(t *testing.T, stream string) {
-		r := reading{ctx: t.Context(), pause: &clock{end: func(error) {}}, idle: 1e9, call: call{endpoint: &endpoint{}}}
+		watch := newWatchdog(func(error) {}, Timeouts{}.withDefaults())
+		defer watch.stop()
+		r := reading{ctx: t.Context(), watch: watch, idle: time.Second, call: call{endpoint: &endpoint{}}}
 		if r.stream(strings.NewReader(stream)) != nil {
 			return
 		}

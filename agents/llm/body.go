@@ -49,21 +49,20 @@ func (b *requestBody) release() {
 	b.bytes = nil
 }
 
-// request makes the request of one attempt.
-func (b *requestBody) request(ctx context.Context, url string) (*http.Request, error) {
+// request makes the request of one attempt: the pattern with this body.
+func (b *requestBody) request(ctx context.Context, pattern *http.Request) *http.Request {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
 		if info.Err == nil {
 			b.written.Add(1)
 		}
 	}})
-	b.given.Add(1)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(b.bytes))
-	if err != nil {
-		return nil, err
-	}
+	request := pattern.WithContext(ctx)
+	request.Header = pattern.Header.Clone()
+	request.ContentLength = int64(len(b.bytes))
 	request.GetBody = func() (io.ReadCloser, error) {
 		b.given.Add(1)
 		return io.NopCloser(bytes.NewReader(b.bytes)), nil
 	}
-	return request, nil
+	request.Body, _ = request.GetBody()
+	return request
 }

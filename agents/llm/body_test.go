@@ -42,10 +42,11 @@ func TestMemoryOfABodyIsUsedAgainWhenNobodyReadsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := newRequestBody(10)
 			body.bytes = append(body.bytes, "{}"...)
-			request, err := body.request(t.Context(), "http://provider.test")
+			pattern, err := newPattern(provider{}, "http://provider.test")
 			if err != nil {
 				t.Fatal(err)
 			}
+			request := body.request(t.Context(), pattern)
 			test.transport(request)
 			if got := body.free(); got != test.returned {
 				t.Errorf("memory is free: %v, want %v", got, test.returned)

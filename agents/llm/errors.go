@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -87,9 +86,6 @@ func (e *endpoint) cancelled(ctx context.Context) *agents.Error {
 // transportFailure is an attempt that broke on the way. The address is left
 // out of the text: it says nothing that the provider's name does not.
 func (e *endpoint) transportFailure(err error) *agents.Error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
 	if credential, ok := errors.AsType[*credentialError](err); ok {
 		failure := e.failure(agents.KindAuth, nil, "No token for "+e.provider.Name+": "+credential.Error()+
 			"; check GOOGLE_APPLICATION_CREDENTIALS or log in with gcloud auth application-default login.")

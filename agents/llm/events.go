@@ -47,6 +47,9 @@ func (r *eventReader) release() {
 	r.lines = nil
 }
 
+// drain reads on to the end of the body, where that is near.
+func (r *eventReader) drain() { _, _ = r.lines.Discard(4 << 10) }
+
 // next returns the data of the next event, io.EOF after the last. The bytes
 // are valid until the next call.
 func (r *eventReader) next() ([]byte, error) {

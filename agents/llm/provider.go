@@ -119,10 +119,10 @@ func (p provider) address(getenv func(string) string) (string, []string) {
 // and connection pool.
 type endpoint struct {
 	provider     provider
-	url          string
+	pattern      *http.Request
+	transport    http.RoundTripper
 	defaultModel string
 	credential   credential
-	client       *http.Client
 	config       Config
 	forms        forms
 	tools        toolCache
@@ -156,12 +156,16 @@ func connect(config Config, name, baseURL string) (*endpoint, error) {
 	if err := known.checkPlace(config.Getenv); err != nil {
 		return nil, configurationError(known.Name, err)
 	}
+	pattern, err := newPattern(known, strings.TrimRight(base.String(), "/")+"/chat/completions")
+	if err != nil {
+		return nil, configurationError(known.Name, err)
+	}
 	return &endpoint{
 		provider:     known,
-		url:          strings.TrimRight(base.String(), "/") + "/chat/completions",
+		pattern:      pattern,
+		transport:    transportOf(config),
 		defaultModel: table.Defaults[known.Name],
 		credential:   credential,
-		client:       newHTTPClient(known, base, credential, config),
 		config:       config,
 		forms:        forms{plain: known.Name, userNote: known.Name + "/user-note", foreign: known.Name + "/foreign"},
 		tools:        toolCache{plain: known.PlainSchemas},

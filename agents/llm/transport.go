@@ -1,12 +1,12 @@
 package llm
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -48,22 +48,15 @@ func orDefault(value, fallback time.Duration) time.Duration {
 	return fallback
 }
 
-// newHTTPClient wraps a transport for one provider.
-func newHTTPClient(p provider, base *url.URL, credential credential, config Config) *http.Client {
-	var next http.RoundTripper
-	if config.HTTPClient != nil {
-		next = config.HTTPClient.Transport
-		if next == nil {
-			next = http.DefaultTransport
-		}
-	} else {
-		next = newTransport(config.Timeouts.withDefaults().Connect)
-	}
-	return &http.Client{
-		Transport: &transport{next: next, host: base.Host, credential: credential, headers: p.Headers},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
+// transportOf returns the transport that was configured, or one of our own.
+func transportOf(config Config) http.RoundTripper {
+	switch {
+	case config.HTTPClient == nil:
+		return newTransport(config.Timeouts.withDefaults().Connect)
+	case config.HTTPClient.Transport == nil:
+		return http.DefaultTransport
+	default:
+		return config.HTTPClient.Transport
 	}
 }
 
@@ -80,36 +73,40 @@ func newTransport(connect time.Duration) *http.Transport {
 	return made
 }
 
-// A transport adds to every call what go-openai's client cannot: credentials
-// that expire, the provider's headers, a bound on the answer.
-type transport struct {
-	next       http.RoundTripper
-	host       string
-	credential credential
-	headers    map[string]string
-}
-
-var errForeignHost = errors.New("the call was led to another host")
-
-// RoundTrip implements [http.RoundTripper]. The credential goes to the
-// configured host and nowhere else.
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host != t.host {
-		return nil, errForeignHost
-	}
-	signed := request.Clone(request.Context())
-	for name, value := range t.headers {
-		signed.Header.Set(name, value)
-	}
-	if err := t.credential.authorize(request.Context(), signed); err != nil {
-		return nil, err
-	}
-	response, err := t.next.RoundTrip(signed)
+// newPattern makes what all requests to an address have in common.
+func newPattern(p provider, address string) (*http.Request, error) {
+	pattern, err := http.NewRequest(http.MethodPost, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: maxBody}
-	return response, nil
+	pattern.Header.Set("Content-Type", "application/json")
+	pattern.Header.Set("Accept", "text/event-stream, application/json")
+	pattern.Header.Set("User-Agent", "handoff")
+	for name, value := range p.Headers {
+		pattern.Header.Set(name, value)
+	}
+	return pattern, nil
+}
+
+// send posts the body of a call. It asks the transport itself, not an
+// [http.Client]: nothing can lead the credential to an address other than the
+// configured one.
+func (e *endpoint) send(ctx context.Context, call call) (*http.Response, error) {
+	request := call.body.request(ctx, e.pattern)
+	if e.provider.Tape {
+		request.Header.Set("X-Handoff-Session", call.request.Session)
+		request.Header.Set("X-Handoff-Agent", call.request.Agent)
+		request.Header.Set("X-Handoff-Turn", strconv.Itoa(call.request.Turn))
+	}
+	if err := e.credential.authorize(ctx, request); err != nil {
+		return nil, err
+	}
+	answer, err := e.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxBody}
+	return answer, nil
 }
 
 // A boundedBody fails when more than left bytes are read.

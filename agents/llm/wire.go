@@ -8,9 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"handoff/agents"
@@ -38,44 +36,17 @@ var (
 	errWindow    = errors.New("the answer does not fit the rest of the context window")
 )
 
-// A clock ends an attempt when it is not set again in time.
-type clock struct {
-	end    context.CancelCauseFunc
-	reason atomic.Value
-	timer  *time.Timer
-}
-
-// set starts the clock anew.
-func (c *clock) set(wait time.Duration, reason error) {
-	c.reason.Store(reason)
-	if c.timer == nil {
-		c.timer = time.AfterFunc(wait, func() { c.end(c.reason.Load().(error)) })
-		return
-	}
-	c.timer.Reset(wait)
-}
-
-func (c *clock) stop() { c.timer.Stop() }
-
 // attempt makes one attempt. Shown says that pieces of it went to OnDelta.
 // The response of a failed attempt holds what is known of its size.
 func (c *Client) attempt(ctx context.Context, call call) (response agents.Response, shown bool, err error) {
 	timeouts := c.config.Timeouts.withDefaults()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	total := clock{end: end}
-	total.set(timeouts.Total, errTotal)
-	defer total.stop()
-	pause := clock{end: end}
-	pause.set(timeouts.FirstByte, errFirstByte)
-	defer pause.stop()
+	watch := newWatchdog(end, timeouts)
+	defer watch.stop()
 
 	e := call.endpoint
-	request, err := newRequest(ctx, call)
-	if err != nil {
-		return agents.Response{}, false, e.failure(agents.KindRejected, nil, "The provider's address is not usable.")
-	}
-	answer, err := e.client.Do(request)
+	answer, err := e.send(ctx, call)
 	if err != nil {
 		return agents.Response{}, false, e.broken(ctx, err)
 	}
@@ -84,12 +55,13 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxFault))
 		return agents.Response{}, false, e.refused(answer.StatusCode, answer.Header, body)
 	}
-	if isPage(answer.Header) {
+	kind := mediaType(answer.Header)
+	if isPage(kind) {
 		return agents.Response{}, false, e.page(answer.Header)
 	}
-	pause.set(timeouts.Idle, errIdle)
-	reading := reading{ctx: ctx, call: call, pause: &pause, idle: timeouts.Idle}
-	if isJSON(answer.Header) {
+	watch.set(timeouts.Idle, errIdle)
+	reading := reading{ctx: ctx, call: call, watch: watch, idle: timeouts.Idle}
+	if isJSON(kind) {
 		err = reading.whole(answer.Body)
 	} else {
 		err = reading.stream(answer.Body)
@@ -108,32 +80,19 @@ func (c *Client) attempt(ctx context.Context, call call) (response agents.Respon
 	return response, reading.shown, nil
 }
 
-// newRequest builds the HTTP request; credentials are the transport's matter.
-func newRequest(ctx context.Context, call call) (*http.Request, error) {
-	request, err := call.body.request(ctx, call.endpoint.url)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "text/event-stream, application/json")
-	request.Header.Set("User-Agent", "handoff")
-	if call.endpoint.provider.Tape {
-		request.Header.Set("X-Handoff-Session", call.request.Session)
-		request.Header.Set("X-Handoff-Agent", call.request.Agent)
-		request.Header.Set("X-Handoff-Turn", strconv.Itoa(call.request.Turn))
-	}
-	return request, nil
+// mediaType is what an answer says that it is, without parameters.
+func mediaType(header http.Header) string {
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return kind
 }
 
-func isJSON(header http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+func isJSON(kind string) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
 // isPage says that the answer is for people: of a proxy, a login or a server
 // whose API is at another path.
-func isPage(header http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+func isPage(kind string) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
@@ -142,7 +101,7 @@ type reading struct {
 	assembly
 	ctx   context.Context
 	call  call
-	pause *clock
+	watch *watchdog
 	idle  time.Duration
 	shown bool
 }
@@ -169,8 +128,8 @@ func (r *reading) stream(body io.Reader) error {
 			return context.Cause(r.ctx)
 		}
 		if string(data) == endOfStream {
-			r.pause.set(linger, errIdle)
-			_, _ = io.CopyN(io.Discard, body, 4<<10)
+			r.watch.set(linger, errIdle)
+			events.drain()
 			if r.finish == "" {
 				return errCut
 			}
@@ -185,9 +144,9 @@ func (r *reading) stream(body io.Reader) error {
 		// After the finish reason the clock is set for the last time.
 		switch {
 		case r.finish == "":
-			r.pause.set(r.idle, errIdle)
+			r.watch.set(r.idle, errIdle)
 		case !finished:
-			r.pause.set(min(settle, r.idle), errIdle)
+			r.watch.set(min(settle, r.idle), errIdle)
 		}
 	}
 }
@@ -245,9 +204,6 @@ func (r *reading) response() (agents.Response, error) {
 func (e *endpoint) broken(ctx context.Context, err error) error {
 	if cause := clockOf(ctx); cause != nil {
 		err = cause
-	}
-	if errors.Is(err, errForeignHost) {
-		return e.failure(agents.KindRejected, nil, "The call to "+e.provider.Name+" was led to another host; check the address.")
 	}
 	return e.transportFailure(err)
 }

@@ -92,20 +92,26 @@ func decodeArguments(args json.RawMessage) (any, error) {
 		return map[string]any{}, nil
 	}
 	var value any
-	decoder := json.NewDecoder(bytes.NewReader(args))
-	if err := decoder.Decode(&value); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, errors.New("the JSON is cut off; send it whole, and shorter if it was long")
-		}
-		return nil, fmt.Errorf("not valid JSON: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more text after the JSON object; send one object only")
+	if json.Unmarshal(args, &value) != nil {
+		return nil, whyNoValue(args)
 	}
 	if _, ok := value.(map[string]any); !ok {
 		return nil, fmt.Errorf("the arguments must be a JSON object, not %s", kindOf(value))
 	}
 	return value, nil
+}
+
+// whyNoValue says why arguments are not exactly one JSON value.
+func whyNoValue(args json.RawMessage) error {
+	var value any
+	err := json.NewDecoder(bytes.NewReader(args)).Decode(&value)
+	switch {
+	case err == nil:
+		return errors.New("there is more text after the JSON object; send one object only")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON is cut off; send it whole, and shorter if it was long")
+	}
+	return fmt.Errorf("not valid JSON: %w", err)
 }
 
 // A compiledSchema is a schema ready for use.

@@ -29,10 +29,10 @@ type budget struct {
 
 // budgets are the run's, in the order in which they are checked. The number of
 // turns is the run's own; the others are those of its root.
-func (l *loop) budgets(run *RunState) []budget {
+func (l *loop) budgets(run *RunState) [4]budget {
 	root := l.root(run)
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []budget{
+	return [...]budget{
 		{"turns", agents.CodeLimitTurns, int64(run.Turn), int64(l.config.MaxTurns), count},
 		{"tokens", agents.CodeLimitTokens, root.Usage.Total, l.config.MaxTotalTokens, count},
 		{"dollars", agents.CodeLimitCost, root.Usage.CostMicros, l.config.MaxCostMicros, func(n int64) string {

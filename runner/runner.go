@@ -211,6 +211,7 @@ func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
 	if len(drafts) == 0 {
 		return nil
 	}
+	batch.Records = make([]Record, 0, len(drafts))
 	for _, d := range drafts {
 		id, parent := d.id, d.parent
 		if d.run != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,14 +52,11 @@ type responseInfo struct {
 // apart.
 func (t *Thread) uniqueCalls(run string, seq int64, wire []agents.ToolCall) (calls []agents.ToolCall, asSent bool) {
 	asSent = true
-	type identity struct{ id, name, arguments string }
-	seen := map[identity]bool{}
 	for index, call := range wire {
-		if call.ID != "" && seen[identity{call.ID, call.Name, call.Arguments}] {
+		if call.ID != "" && slices.Contains(wire[:index], call) {
 			asSent = false
 			continue
 		}
-		seen[identity{call.ID, call.Name, call.Arguments}] = true
 		call.Key = callKey(run, seq, index)
 		minted := "call_" + strconv.FormatInt(seq, 10) + "_" + strconv.Itoa(index)
 		for call.ID == "" || t.ids[call.ID] {

@@ -198,10 +198,10 @@ func compacted(items []agents.Item, summary agents.Item, upto int64) []agents.It
 // outputs follow their calls at once, calls without an output and outputs
 // without a call are left out (rule R5).
 func (v *view) add(items []agents.Item) {
-	outputs := map[string]agents.Item{}
-	for _, item := range items {
+	outputs := map[string]*agents.Item{}
+	for i, item := range items {
 		if isOutput(item) {
-			outputs[item.Call.Key] = item
+			outputs[item.Call.Key] = &items[i]
 		}
 	}
 	for i := 0; i < len(items); {
@@ -263,9 +263,9 @@ func (v *view) message(key messageKey, made *agents.Message) *agents.Message {
 
 // addResponse makes an assistant's message of its items, followed by the
 // outputs of its calls.
-func (v *view) addResponse(items []agents.Item, outputs map[string]agents.Item) {
+func (v *view) addResponse(items []agents.Item, outputs map[string]*agents.Item) {
 	made := &agents.Message{Role: agents.RoleAssistant}
-	var answers []agents.Item
+	var answers []*agents.Item
 	whole := 0
 	for _, item := range items {
 		if !isCall(item) {
@@ -273,8 +273,8 @@ func (v *view) addResponse(items []agents.Item, outputs map[string]agents.Item) 
 			whole++
 			continue
 		}
-		output, answered := outputs[item.Call.Key]
-		if !answered {
+		output := outputs[item.Call.Key]
+		if output == nil {
 			continue
 		}
 		whole++

@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"handoff/agents"
 )
+
+// keptLine is the longest line whose decoder is used again.
+const keptLine = 64 << 10
 
 // maxCalls bounds the tool calls of one answer.
 const maxCalls = 256
@@ -35,23 +39,37 @@ type chunk struct {
 	} `json:"choices"`
 }
 
-// A chunkDecoder decodes the data lines of one answer, one after the other:
-// one decoder for all of them, because it grows a buffer of its own.
+// A chunkDecoder decodes data lines, one after the other. It is used again for
+// the next answer, because it grows a buffer of its own.
 type chunkDecoder struct {
 	line    bytes.Reader
 	decoder *json.Decoder
 	given   int64 // bytes, all lines together
+	longest int   // line, in bytes
+}
+
+var decoders = sync.Pool{New: func() any {
+	d := &chunkDecoder{}
+	d.decoder = json.NewDecoder(&d.line)
+	// Numbers that we do not know are given back digit by digit.
+	d.decoder.UseNumber()
+	return d
+}}
+
+// release gives the decoder back, unless its buffer has grown large. It must
+// not be called after an error, nor the decoder used afterwards.
+func (d *chunkDecoder) release() {
+	d.line.Reset(nil)
+	if d.longest <= keptLine {
+		decoders.Put(d)
+	}
 }
 
 // decode reads one line. After an error it must not be called again.
 func (d *chunkDecoder) decode(data []byte) (piece chunk, err error) {
-	if d.decoder == nil {
-		d.decoder = json.NewDecoder(&d.line)
-		// Numbers that we do not know are given back digit by digit.
-		d.decoder.UseNumber()
-	}
 	d.line.Reset(data)
 	d.given += int64(len(data))
+	d.longest = max(d.longest, len(data))
 	// What stood behind the value would be taken for the next line's beginning.
 	if d.decoder.Decode(&piece) != nil || d.decoder.InputOffset() != d.given {
 		// It may be the reason in plain words.
@@ -62,7 +80,7 @@ func (d *chunkDecoder) decode(data []byte) (piece chunk, err error) {
 
 // An assembly merges the pieces of an answer.
 type assembly struct {
-	chunks            chunkDecoder
+	chunks            *chunkDecoder
 	id, model, finish string
 	usage             *wireUsage
 	message           map[string]any
@@ -86,6 +104,9 @@ func (f *faultLine) Error() string { return "the stream reports an error" }
 func (a *assembly) add(data []byte) (agents.Delta, error) {
 	if data[0] == '[' {
 		return agents.Delta{}, &faultLine{bytes.Clone(data)}
+	}
+	if a.chunks == nil {
+		a.chunks = decoders.Get().(*chunkDecoder)
 	}
 	piece, err := a.chunks.decode(data)
 	if err != nil {
@@ -327,6 +348,10 @@ func reasoningOf(fields map[string]any) string {
 
 // response makes the complete answer.
 func (a *assembly) response() (agents.Response, error) {
+	if a.chunks != nil {
+		a.chunks.release()
+		a.chunks = nil
+	}
 	calls, err := a.calls.finish()
 	if err != nil {
 		return agents.Response{}, err

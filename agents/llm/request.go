@@ -281,9 +281,7 @@ func replay(m *agents.Message) ([]byte, bool) {
 		same = same && head.ToolCalls[i].ID == call.ID
 	}
 	if same {
-		var compact bytes.Buffer
-		err := json.Compact(&compact, m.Raw)
-		return compact.Bytes(), err == nil
+		return m.Raw, true
 	}
 	return replaceIDs(m)
 }

@@ -29,15 +29,16 @@ import (
 // loopback, in another process, through the real client; "go-openai" is a loop
 // without journal, limits and checks, as one writes it with that client; "post"
 // is what net/http takes to send bodies of the same length there, made before,
-// and to read the answers: nothing that asks a model can take less.
+// and to read the answers: nothing that asks a model can take less. All three
+// keep their connection from session to session, as a bot does.
 func BenchmarkTurn(b *testing.B) {
 	endpoint := startEndpoint(b)
 	for _, turns := range []int{50, 200, 400} {
 		b.Run(fmt.Sprintf("loop/%d", turns), func(b *testing.B) {
-			benchmarkTurns(b, turns, func(int) agents.Model { return &turningModel{turns: turns} })
+			benchmarkTurns(b, turns, &turningModel{turns: turns})
 		})
 		b.Run(fmt.Sprintf("wire/%d", turns), func(b *testing.B) {
-			benchmarkTurns(b, turns, func(run int) agents.Model { return wireModel(b, endpoint, turns) })
+			benchmarkTurns(b, turns, wireModel(b, endpoint, turns))
 		})
 		b.Run(fmt.Sprintf("go-openai/%d", turns), func(b *testing.B) {
 			benchmarkPeer(b, turns, func() error { return plainLoop(b.Context(), plainAddress(endpoint, turns), turns) })
@@ -48,7 +49,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-func benchmarkTurns(b *testing.B, turns int, model func(run int) agents.Model) {
+func benchmarkTurns(b *testing.B, turns int, model agents.Model) {
 	output := strings.Repeat("x", 200)
 	tool := agents.Tool{Name: "look", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
 		Run: func(context.Context, agents.Call) (agents.Result, error) { return agents.Result{Output: output}, nil }}
@@ -57,17 +58,14 @@ func benchmarkTurns(b *testing.B, turns int, model func(run int) agents.Model) {
 		b.Fatal(err)
 	}
 	request := runner.RunRequest{
-		Session: "bench", Start: "one", Tools: registry, Input: runner.Input{Text: "Look."},
+		Session: "bench", Start: "one", Model: model, Tools: registry, Input: runner.Input{Text: "Look."},
 		Crew:   map[string]agents.Agent{"one": {ID: "one", Instructions: "You look.", Tools: []string{"look"}}},
 		Config: runner.RunConfig{MaxTurns: -1, MaxTotalTokens: -1, LoopAfter: -1, CompactAt: -1},
 	}
 	b.ReportAllocs()
 	var spent time.Duration
-	for run := range b.N {
-		b.StopTimer()
-		request.Model = model(run)
-		request.Journal = (&memorySession{}).take()
-		b.StartTimer()
+	for range b.N {
+		request.Journal = &countingJournal{}
 		before := cpuTime(b)
 		outcome, err := runner.Run(b.Context(), request)
 		spent += cpuTime(b) - before
@@ -77,6 +75,18 @@ func benchmarkTurns(b *testing.B, turns int, model func(run int) agents.Model) {
 	}
 	b.ReportMetric(float64(spent.Microseconds())/float64(b.N*turns), "µs-cpu/turn")
 }
+
+// A countingJournal numbers records and keeps none: what a journal costs is
+// measured where it is, in package store.
+type countingJournal struct{ records int64 }
+
+func (j *countingJournal) Append(_ context.Context, batch runner.Batch) (int64, error) {
+	first := j.records + 1
+	j.records += int64(len(batch.Records))
+	return first, nil
+}
+
+func (j *countingJournal) Load(context.Context, int64) ([]runner.Record, error) { return nil, nil }
 
 // cpuTime is what this process has used.
 func cpuTime(b *testing.B) time.Duration {
@@ -139,7 +149,7 @@ func startEndpoint(b *testing.B) string {
 }
 
 // serveEndpoint answers /RUN/TURNS/chat/completions at once: so many calls of
-// look, then an answer.
+// look, then an answer, and all over again.
 func serveEndpoint() {
 	var served sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,6 +160,7 @@ func serveEndpoint() {
 		delta, finish := fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c%d","type":"function","function":{"name":"look","arguments":"{\"n\":%d}"}}]}`, n, n), "tool_calls"
 		if n > turns {
 			delta, finish = `{"content":"done"}`, "stop"
+			served.Delete(r.URL.Path)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%q}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":5,\"total_tokens\":25}}\n\ndata: [DONE]\n\n", delta, finish)

@@ -61,9 +61,9 @@ type Config struct {
 	Getenv func(string) string
 	// BaseURL replaces the address of Provider, for gateways and tests.
 	BaseURL string
-	// HTTPClient replaces the HTTP client. Its Transport is wrapped and its
-	// redirect policy replaced: a redirect is an error here, because it would
-	// carry a prompt and a key to an address that nobody configured.
+	// HTTPClient replaces the transport by its own. Nothing else of it is used,
+	// and no redirect is followed: that would carry a prompt and a key to an
+	// address that nobody configured.
 	HTTPClient *http.Client
 	// TokenSource replaces Application Default Credentials for vertex.
 	TokenSource oauth2.TokenSource

@@ -131,7 +131,7 @@ func (s *source) collect(set placements) ([]edit, error) {
 		if i > 0 && set.repeats(i) {
 			continue
 		}
-		edits, ok := found.hunk.edits(found.places[0], i)
+		edits, ok := s.edits(found.hunk, found.places[0], i)
 		if !ok {
 			return nil, s.explainIndentation(set, i)
 		}

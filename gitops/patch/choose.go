@@ -310,7 +310,7 @@ func (s *source) sameResult(f finding) bool {
 	}
 	var first []byte
 	for i, p := range f.places {
-		edits, ok := f.hunk.edits(p, 0)
+		edits, ok := s.edits(f.hunk, p, 0)
 		if !ok {
 			return false
 		}

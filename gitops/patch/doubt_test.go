@@ -53,6 +53,7 @@ func TestInventedNumbers(t *testing.T) {
 func TestKindsOfIndentation(t *testing.T) {
 	tabs := "func f() {\n\tif x {\n\t\tone()\n\t}\n}\n\nfunc g() {\n\tdo()\n}\n"
 	raw := tabs + "\nvar s = `\n\ta: 1\n`\n\nvar t = 1\n"
+	comment := "/*\nSo:\n\n\ta()\n\nUse it.\n\nThen go.\n*/\npackage x\n"
 	yaml := "a:\n  b: 1\n  c: 2\nd:\n  e: 3\n"
 	spaced := "@@\n     if x {\n-        one()\n+        two()\n     }\n"
 	checkExamples(t, map[string]example{
@@ -61,7 +62,11 @@ func TestKindsOfIndentation(t *testing.T) {
 		"another hunk shows the map": {src: tabs, diff: spaced + "@@\n }\n+\n+func h() {\n+    do()\n+}\n \n func g() {\n", want: strings.Replace(strings.Replace(tabs, "one", "two", 1), "}\n\nfunc g", "}\n\nfunc h() {\n\tdo()\n}\n\nfunc g", 1)},
 		"another hunk shows there is none": {src: tabs, diff: "@@\n \tif x {\n-\t\tone()\n+\t\ttwo()\n@@\n }\n+var s = `\n+    text\n+`\n \n func g() {\n",
 			want: strings.Replace(strings.Replace(tabs, "one", "two", 1), "}\n\nfunc g", "}\nvar s = `\n    text\n`\n\nfunc g", 1)},
-		"within a literal":              {src: raw, diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n `\n", code: NoMatch},
+		"within a literal of tabs":      {src: raw, diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n `\n", want: strings.Replace(raw, "a: 1", "a: 2", 1)},
+		"within a literal of both":      {src: strings.Replace(raw, "\ta: 1", "\ta: 1\n  b: 1", 1), diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n   b: 1\n", code: NoMatch},
+		"within a literal that it adds": {src: tabs, diff: spaced + "@@\n }\n+var s = `\n+    text\n+`\n \n func g() {\n", code: NoMatch},
+		"a comment of tabs":             {src: comment, diff: "@@\n Use it.\n+\n+    b()\n \n Then go.\n", code: NoMatch},
+		"a comment, and another hunk":   {src: comment, diff: "@@\n So:\n \n-    a()\n+    A()\n@@\n Use it.\n+\n+    b()\n \n Then go.\n", want: strings.NewReplacer("a()", "A()", "Use it.\n", "Use it.\n\n\tb()\n").Replace(comment)},
 		"a literal elsewhere":           {src: strings.Replace(raw, "\ta: 1", "    a: 1", 1), diff: spaced, want: strings.Replace(strings.Replace(raw, "\ta: 1", "    a: 1", 1), "one", "two", 1)},
 		"white space is what changes":   {src: tabs, diff: "@@\n     if x {\n-        one()\n+        one()\n     }\n", code: NoMatch},
 		"blanks that are not empty":     {src: "\tif x {\n\t\tone()\n\t\t\n\t\ttwo()\n\t}\n", diff: "@@\n if x {\n \tone()\n \n+\n+\tmore()\n \ttwo()\n }\n", code: NoMatch},

@@ -80,14 +80,34 @@ var (
 )
 
 // unescapeHTML returns the hunks without HTML's escaping if all their lines are
-// written with it: no bare bracket or ampersand anywhere.
+// written with it: no bare bracket or ampersand anywhere, and no bare quote of
+// a kind that would have been escaped as well.
 func unescapeHTML(hunks []hunk) ([]hunk, bool) {
+	bare := bareQuotes(hunks)
 	return mapLines(hunks, func(text string) (string, bool) {
-		if special.MatchString(text) || strings.Contains(escapable.ReplaceAllString(text, ""), "&") {
+		if special.MatchString(text) || strings.Contains(escapable.ReplaceAllString(text, ""), "&") || strings.ContainsAny(text, bare) {
 			return "", false
 		}
 		return html.UnescapeString(text), true
 	})
+}
+
+// bareQuotes are the quotes that a program leaves nowhere as they are if it
+// escapes as these hunks show: the double ones are escaped first, the single
+// ones never without them.
+func bareQuotes(hunks []hunk) string {
+	quotes := ""
+	for _, h := range hunks {
+		for _, l := range h.lines {
+			switch {
+			case singleQuote.MatchString(l.text):
+				return "\"'"
+			case escapedQuote.MatchString(l.text):
+				quotes = "\""
+			}
+		}
+	}
+	return quotes
 }
 
 // unescapeJSON returns the hunks without JSON's escaping, line by line. A line
@@ -102,19 +122,19 @@ func unescapeJSON(hunks []hunk) ([]hunk, bool) {
 // settleEscapes decides whether the diff as a whole was escaped (rule 18). An
 // escaped reading needs every hunk to fit at levels 0 and 1. Where the plain
 // one fits as well, only added lines carry escapes: then it takes escaped
-// quotes, or that no quote is bare, to show that a program escaped them. Where
-// the file merely suggests it the diff is refused, since either reading could
-// be the wrong one.
+// quotes, or that no quote is bare, in a file that has no such escapes, to show
+// that a program escaped them. Where nothing shows it the diff is refused, since
+// either reading could be the wrong one.
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 	fits := plain.within(3)
-	quotes := s.addsEscapedQuotes(hunks)
-	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || quotes || s.addsEscapes(hunks) || s.addsDoubleEscapes(hunks)) {
+	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || anyAdded(hunks, escapable.MatchString)) {
 		set, placed := s.placeEscaped(unescaped, "HTML escapes were undone")
-		sure := quotes || withoutQuotes(hunks) && bytes.ContainsAny(s.text, "<>&")
+		suspect := s.addsForeignEscapes(hunks)
+		sure := s.addsEscapedQuotes(hunks) || suspect && withoutQuotes(hunks) && bytes.ContainsAny(s.text, "<>&")
 		if placed && (!plain.within(2) || sure) {
 			return set
 		}
-		if fits {
+		if fits && (placed || suspect) {
 			plain[0].failure, plain[0].escaped = NoMatch, true
 			return plain
 		}
@@ -152,8 +172,11 @@ func (set placements) within(limit int) bool {
 	return true
 }
 
-// escapedQuote is how quotes are escaped; hardly anybody writes one by hand.
-var escapedQuote = regexp.MustCompile(`&(quot|#34|#39|#x27|#x22);`)
+// How quotes are escaped; hardly anybody writes that by hand.
+var (
+	escapedQuote = regexp.MustCompile(`&(quot|#34|#x22|apos|#39|#x27);`)
+	singleQuote  = regexp.MustCompile(`&(apos|#39|#x27);`)
+)
 
 // addsEscapedQuotes says whether an added line has a quote escaped in a way that
 // the file does not use.
@@ -168,19 +191,17 @@ func (s *source) addsEscapedQuotes(hunks []hunk) bool {
 	})
 }
 
-// addsEscapes says whether an added line has an escape, in a file that has none
-// and is no markup.
-func (s *source) addsEscapes(hunks []hunk) bool {
-	return !escapable.Match(s.text) && !bytes.Contains(s.text, []byte("</")) && anyAdded(hunks, escapable.MatchString)
+// addsForeignEscapes says whether an added line has an escape that the file does
+// not use: a quote's, one that was escaped twice, or any in a file that has
+// none and is no markup.
+func (s *source) addsForeignEscapes(hunks []hunk) bool {
+	foreign := !escapable.Match(s.text) && !bytes.Contains(s.text, []byte("</")) && anyAdded(hunks, escapable.MatchString)
+	double := !doubleEscape.Match(s.text) && anyAdded(hunks, doubleEscape.MatchString)
+	return foreign || double || s.addsEscapedQuotes(hunks)
 }
 
 // doubleEscape is an escape that was escaped.
 var doubleEscape = regexp.MustCompile(`&amp;(lt|gt|amp|quot|apos|#x?[0-9a-fA-F]+);`)
-
-// addsDoubleEscapes says whether an added line has one, in a file that has none.
-func (s *source) addsDoubleEscapes(hunks []hunk) bool {
-	return anyAdded(hunks, doubleEscape.MatchString) && !doubleEscape.Match(s.text)
-}
 
 func anyAdded(hunks []hunk, holds func(string) bool) bool {
 	for _, h := range hunks {

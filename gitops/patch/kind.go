@@ -2,7 +2,7 @@ package patch
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 	"strings"
 )
 
@@ -84,30 +84,52 @@ type kinds struct{ old, oldCode, added, addedCode kind }
 func (s *source) kindsOf(f finding) kinds {
 	var k kinds
 	within := s.literals()
-	at := -1
-	var open literal
-	if first := f.places[0].first(); len(f.places[0].at) > 0 {
-		open = s.literalAt(first)
-	}
-	for _, l := range f.hunk.lines {
-		if l.op != add {
-			at++
+	for l, open := range s.follow(f) {
+		switch {
+		case l.op != add:
 			k.old.count(l.text)
-			if line := f.places[0].at[at]; line >= 0 && !within[line] {
+			if l.at >= 0 && within[l.at] == noLiteral {
 				k.oldCode.count(l.text)
 			}
-		}
-		if l.op == add {
+		default:
 			k.added.count(l.text)
-			if open == (literal{}) {
+			if open == noLiteral {
 				k.addedCode.count(l.text)
 			}
 		}
-		if l.op != remove {
-			open.follow(l.text)
-		}
 	}
 	return k
+}
+
+// A placedLine is a line of a hunk and the file's line that it stands on, or
+// behind if it is added; -1 when there is none.
+type placedLine struct {
+	line
+	at int
+}
+
+// follow yields a hunk's lines where they were placed, with the literal that is
+// open where each begins.
+func (s *source) follow(f finding) iter.Seq2[placedLine, literal] {
+	return func(yield func(placedLine, literal) bool) {
+		p := f.places[0]
+		at, old, open := -1, -1, noLiteral
+		if first := p.first(); len(p.at) > 0 {
+			open = s.literals()[first]
+		}
+		for _, l := range f.hunk.lines {
+			if l.op != add {
+				old++
+				at = p.at[old]
+			}
+			if !yield(placedLine{l, at}, open) {
+				return
+			}
+			if l.op != remove {
+				open = open.after(l.text)
+			}
+		}
+	}
 }
 
 // showsKind says that the hunk's old side has a line with the indentation that
@@ -117,15 +139,27 @@ func (s *source) showsKind(f finding) bool {
 	return old.tabs > 0 && file.tabs >= file.spaces || old.spaces > 0 && file.spaces >= file.tabs
 }
 
-// kind counts the file's lines. Within literals and comments white space is
-// content.
+// kind counts the file's lines outside of literals and comments.
 func (s *source) kind() kind {
 	var k kind
-	within := s.literals()
-	for i, text := range s.lines {
-		if !within[i] {
-			k.count(text)
+	for i, open := range s.literals() {
+		if open == noLiteral {
+			k.count(s.lines[i])
 		}
+	}
+	return k
+}
+
+// literalKind counts the lines of the literal that is open at a line or opened
+// by it.
+func (s *source) literalKind(at int) kind {
+	from, to := s.literalAround(at)
+	if from == to {
+		from, to = s.literalAround(at + 1)
+	}
+	var k kind
+	for _, text := range s.lines[from:to] {
+		k.count(text)
 	}
 	return k
 }
@@ -138,7 +172,7 @@ const fewer = 4
 const rare = 20
 
 // foreignIndentation says whether the hunk's added lines are all indented by
-// spaces in a file that uses tabs, or the other way round, and none of its old
+// spaces where the file uses tabs, or the other way round, and none of its old
 // lines shows that the diff is indented as the file is.
 func (s *source) foreignIndentation(f finding) bool {
 	k := s.kindsOf(f)
@@ -146,26 +180,45 @@ func (s *source) foreignIndentation(f finding) bool {
 		return false
 	}
 	file := s.kind()
-	return k.oldCode == (kind{}) && k.addedCode.foreignTo(file) || k.old == (kind{}) && k.added.foreignTo(file)
+	return k.oldCode == (kind{}) && k.addedCode.foreignTo(file) ||
+		k.old == (kind{}) && (k.added.foreignTo(file) || k.added != k.addedCode && k.added.foreignTo(s.literalKind(f.places[0].first())))
 }
 
 // eitherKind says that a map of tabs and spaces is not certain for the hunk's
 // added lines: lines near it use both, or they are within a literal, whose
-// white space is content and not indentation.
+// white space is content and not indentation unless all of it is of one kind.
 func (s *source) eitherKind(f finding) bool {
 	p := f.places[0]
-	mapped := slices.ContainsFunc(f.hunk.lines, func(l line) bool {
+	code := false
+	for l, open := range s.follow(f) {
+		if l.op != add {
+			continue
+		}
 		text, _ := p.indent.apply(l.text)
-		return l.op == add && text != l.text
-	})
-	if !mapped || s.addsToLiteral(f) {
-		return mapped
+		switch {
+		case text == l.text:
+		case open == noLiteral:
+			code = true
+		case !s.literalKind(l.at).only(p.indent.toTabs):
+			return true
+		}
+	}
+	if !code {
+		return false
 	}
 	file := s.kind()
 	if p.indent.toTabs {
 		return file.tabs <= rare*(file.spaces+file.mixed) || s.mixesIndentation(p)
 	}
 	return file.spaces <= fewer*file.tabs
+}
+
+// only says that all lines that are indented use tabs, or else spaces.
+func (k kind) only(tabs bool) bool {
+	if tabs {
+		return k.tabs > 0 && k.spaces+k.mixed == 0
+	}
+	return k.spaces > 0 && k.tabs == 0
 }
 
 // mixedWindow is how many lines around a place are looked at for spaces.
@@ -178,69 +231,11 @@ func (s *source) mixesIndentation(p place) bool {
 	within := s.literals()
 	for i := max(0, p.first()-mixedWindow); i < min(len(s.lines), p.last()+mixedWindow); i++ {
 		text := strings.TrimLeft(s.lines[i], "\t")
-		if !within[i] && strings.HasPrefix(text, unit) && strings.TrimSpace(text) != "" {
+		if within[i] == noLiteral && strings.HasPrefix(text, unit) && strings.TrimSpace(text) != "" {
 			return true
 		}
 	}
 	return false
-}
-
-// addsToLiteral says that an added line that is indented stands within a
-// literal or a comment of several lines.
-func (s *source) addsToLiteral(f finding) bool {
-	within := s.literalAt(f.places[0].first())
-	for _, l := range f.hunk.lines {
-		if l.op == remove {
-			continue
-		}
-		if within != (literal{}) && l.op == add && indentOf(l.text) != "" {
-			return true
-		}
-		within.follow(l.text)
-	}
-	return false
-}
-
-// literalAt says what is open at a line.
-func (s *source) literalAt(line int) literal {
-	var within literal
-	for _, text := range s.lines[:line] {
-		within.follow(text)
-	}
-	return within
-}
-
-// literals says which lines begin within a literal or a comment.
-func (s *source) literals() []bool {
-	if s.within == nil {
-		s.within = make([]bool, len(s.lines))
-		var within literal
-		for i, text := range s.lines {
-			s.within[i] = within != literal{}
-			within.follow(text)
-		}
-	}
-	return s.within
-}
-
-// A literal says what is open at the start of a line. It is a guess without
-// knowing the language: backquotes, tripled quotes, and comments that begin a
-// line.
-type literal struct{ quoted, comment bool }
-
-func (l *literal) follow(text string) {
-	if l.comment {
-		l.comment = !strings.Contains(text, "*/")
-		return
-	}
-	marks := strings.Count(text, "`") + strings.Count(text, `"""`)
-	if marks > 0 {
-		marks -= 3*strings.Count(text, "```") + strings.Count(text, "'`'") + strings.Count(text, "\"`\"")
-	}
-	if marks%2 != 0 {
-		l.quoted = !l.quoted
-	}
-	l.comment = !l.quoted && strings.HasPrefix(strings.TrimLeft(text, " \t"), "/*") && !strings.Contains(text, "*/")
 }
 
 // explainForeign refuses added lines that could mean tabs or spaces.

@@ -17,8 +17,9 @@ type source struct {
 	// forms holds, for each level, the lines as small numbers: two lines are
 	// equal at a level if their numbers are. Filled when first needed.
 	forms [4]*form
-	// within says which lines begin within a literal; filled when first needed.
-	within []bool
+	// within says for each line what literal is open where it begins; filled
+	// when first needed.
+	within []literal
 }
 
 // A form is the lines of a file at one level of exactness.

@@ -17,11 +17,19 @@ type edit struct {
 }
 
 // edits turns a placed hunk into replacements. ok is false when an added line
-// cannot be mapped to the file's indentation.
-func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
-	if !p.indent.same() && (h.changesSpace() || p.filledBlanks && h.addsBlank()) {
-		return nil, false // it changes the very white space that is not exact
+// cannot be mapped to the file's indentation, or when the hunk may be meant to
+// change the very white space that is not exact.
+func (s *source) edits(h hunk, p place, index int) (edits []edit, ok bool) {
+	edits, ok = h.edits(p, index)
+	if !ok || p.indent.same() {
+		return edits, ok
 	}
+	unsure := p.filledBlanks && h.addsBlank() || h.changesSpace() && !s.repeats(h, edits)
+	return edits, !unsure
+}
+
+// edits turns a placed hunk into replacements, if its added lines can be mapped.
+func (h hunk) edits(p place, index int) (edits []edit, ok bool) {
 	oldAt := -1   // index into p.at of the last old line seen
 	var run *edit // the run of changes being collected
 	for i, l := range h.lines {
@@ -79,6 +87,30 @@ func (h hunk) changesSpace() bool {
 		}
 	}
 	return false
+}
+
+// repeats says that a hunk which adds most of what it removes only repeats it,
+// for ease of writing: it changes more than that, what it repeats comes out as
+// it is in the file, and it keeps indented lines, which who changes the
+// indentation of a file does not.
+func (s *source) repeats(h hunk, edits []edit) bool {
+	keepsIndented := slices.ContainsFunc(h.lines, func(l line) bool {
+		return l.op == keep && hasWord(l.text) && indentOf(l.text) != ""
+	})
+	return keepsIndented && !slices.ContainsFunc(edits, func(e edit) bool {
+		removed := s.lines[e.from:e.to]
+		same := inOrder(removed, e.added)
+		return same == max(len(removed), len(e.added)) || inOrder(folded(removed), folded(e.added)) > same
+	})
+}
+
+// folded are lines with white space aside.
+func folded(lines []string) []string {
+	list := make([]string, len(lines))
+	for i, text := range lines {
+		list[i] = normal(text, 2)
+	}
+	return list
 }
 
 // inOrder counts the lines of part that are in whole, one after the other.

@@ -24,7 +24,7 @@ func (s *source) search(h hunk) finding {
 		return s.searchWithoutContext(h)
 	}
 	applied := false // the new side is there, and the old one not at so strict a level
-	for _, a := range attempts(h) {
+	for _, a := range s.attempts(h) {
 		places := s.places(a.hunk.old(), a.level)
 		if a.hunk.atEnd {
 			places = s.preferEnd(places)
@@ -52,7 +52,7 @@ func (s *source) search(h hunk) finding {
 
 // attempts lists the readings of a hunk in the order of their strictness. A
 // reading that changes the hunk's text counts at levels 0 and 1 only.
-func attempts(h hunk) []attempt {
+func (s *source) attempts(h hunk) []attempt {
 	trimmed, shorter := h.trimmed()
 	plain := []attempt{{hunk: h}}
 	if shorter {
@@ -65,7 +65,7 @@ func attempts(h hunk) []attempt {
 			list = append(list, a)
 		}
 	}
-	other := otherReadings(trimmed)
+	other := s.otherReadings(trimmed)
 	for level := range 2 {
 		at(level, plain)
 		list[len(list)-1].thenNew = true
@@ -226,10 +226,14 @@ func (s *source) tornLine(f finding) bool {
 
 // otherReadings are the hunk's texts under other assumptions about how it was
 // written: context without operators, or with line numbers in front.
-func otherReadings(h hunk) []attempt {
+func (s *source) otherReadings(h hunk) []attempt {
 	var list []attempt
+	const noOperators = "context lines were read without a leading space"
 	if raw, ok := h.withoutOperators(); ok {
-		list = append(list, attempt{hunk: raw, note: "context lines were read without a leading space"})
+		list = append(list, attempt{hunk: raw, note: noOperators})
+	}
+	if raw, ok := s.withoutSomeOperators(h); ok {
+		list = append(list, attempt{hunk: raw, note: noOperators})
 	}
 	if plain, ok := h.withoutNumbers(); ok {
 		list = append(list, attempt{hunk: plain, note: "line numbers in front of the lines were left out"})
@@ -245,7 +249,7 @@ func (h hunk) withoutOperators() (hunk, bool) {
 	lines := make([]line, len(h.lines))
 	for i, l := range h.lines {
 		if l.op == keep && !l.bare {
-			l.text, l.bare = " "+l.text, true
+			l = l.withoutOperator()
 			changed = true
 			stars = stars || strings.HasPrefix(l.text, " *")
 		}
@@ -258,34 +262,70 @@ func (h hunk) withoutOperators() (hunk, bool) {
 	return h, changed && !(stars && flush) // or a block comment was moved by a space
 }
 
-// withoutNumbers strips "12 | " or "12<tab>" from the lines if every old line
-// with text carries one.
-func (h hunk) withoutNumbers() (hunk, bool) {
+func (l line) withoutOperator() line {
+	l.text, l.bare = " "+l.text, true
+	return l
+}
+
+// withoutSomeOperators reads those context lines as a whole that the file has
+// as a whole and not otherwise. Another line must be in the file as it was
+// read, or all of them may have been moved by a space.
+func (s *source) withoutSomeOperators(h hunk) (hunk, bool) {
+	changed, as := false, false
 	lines := make([]line, len(h.lines))
-	stripped, allAdded := 0, true
 	for i, l := range h.lines {
-		text, ok := cutNumber(l.text)
-		if l.bare {
-			l.elision = false
+		lines[i] = l
+		if l.op == add || strings.TrimSpace(l.text) == "" {
+			continue
 		}
 		switch {
-		case ok && l.op != add:
-			l.text = text
-			stripped++
-		case l.op != add && strings.TrimSpace(l.text) != "":
+		case s.has(l.text):
+			as = as || !l.bare
+		case l.op == keep && !l.bare && s.has(" "+l.text):
+			lines[i] = l.withoutOperator()
+			changed = true
+		default:
 			return h, false
-		case l.op == add && !ok && strings.TrimSpace(l.text) != "":
-			allAdded = false
-		}
-		lines[i] = l
-	}
-	for i, l := range lines {
-		if text, ok := cutNumber(l.text); ok && l.op == add && allAdded {
-			lines[i].text = text
 		}
 	}
 	h.lines = lines
-	return h, stripped > 0
+	return h, changed && as
+}
+
+// has says whether the file has a line, trailing white space aside.
+func (s *source) has(text string) bool { return s.form(1).id(text, 1) >= 0 }
+
+// withoutNumbers strips "12 | " or "12<tab>" from the lines if every context
+// line with text carries one. The removed lines must all carry one or none.
+func (h hunk) withoutNumbers() (hunk, bool) {
+	lines := slices.Clone(h.lines)
+	stripped := map[operation]int{}
+	left := map[operation]int{}
+	for i, l := range lines {
+		text, ok := cutNumber(l.text)
+		switch {
+		case ok:
+			stripped[l.op]++
+			lines[i].text = text
+		case strings.TrimSpace(l.text) != "":
+			left[l.op]++
+		}
+		if l.bare {
+			lines[i].elision = false
+		}
+	}
+	if left[keep] > 0 || stripped[keep]+stripped[remove] == 0 || stripped[remove] > 0 && left[remove] > 0 {
+		return h, false
+	}
+	if left[add] > 0 {
+		for i, l := range h.lines {
+			if l.op == add {
+				lines[i].text = l.text
+			}
+		}
+	}
+	h.lines = lines
+	return h, true
 }
 
 // cutNumber removes a line number as read_file and others print it.

@@ -208,11 +208,13 @@ func (s *source) endsWithNewline(e edit) bool {
 // endingAround is the line ending of the nearest line that has one: a removed
 // line, the line before, the line after.
 func (s *source) endingAround(e edit) string {
-	for _, i := range []int{e.from, e.from - 1, e.to} {
-		if i >= 0 && i < len(s.lines) && (i != e.from || e.from < e.to) {
-			if ending := s.ending(i); ending != "" {
-				return ending
-			}
+	near := []int{e.from, e.from - 1, e.to}
+	if e.from == e.to {
+		near = near[1:] // it removes none
+	}
+	for _, i := range near {
+		if i >= 0 && i < len(s.lines) && s.ending(i) != "" {
+			return s.ending(i)
 		}
 	}
 	if bytes.Contains(s.text, []byte("\r\n")) {

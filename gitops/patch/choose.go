@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -282,17 +283,21 @@ func (s *source) inBlock(p place, heading int) bool {
 		return heading <= last
 	}
 	depth := len(indentOf(s.lines[heading]))
+	braces := strings.HasSuffix(strings.TrimSpace(s.lines[heading]), "{")
 	for _, text := range s.lines[heading+1 : first] {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		indent := len(indentOf(text))
-		if indent < depth || indent == depth && startsName(text[indent:]) {
+		if indent < depth || indent == depth && startsName(text[indent:]) && !(braces && label.MatchString(text)) {
 			return false
 		}
 	}
 	return true
 }
+
+// label is a place to jump to, which stands at the depth of the block that it is in.
+var label = regexp.MustCompile(`^\s*\w+:$`)
 
 // startsName says whether a line could open a block of its own.
 func startsName(text string) bool {

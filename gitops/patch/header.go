@@ -228,6 +228,8 @@ func (r *reader) readHunk() {
 			h.oldCount, h.newCount = count(match[2]), count(match[4])
 			h.countsStated = match[2] != "" || match[4] != ""
 			header = match[5]
+		} else if match := placeholder.FindStringSubmatch(header); match != nil {
+			header = match[1]
 		} else {
 			header = strings.Trim(header, "@")
 		}
@@ -238,6 +240,10 @@ func (r *reader) readHunk() {
 	}
 	r.readBody(h)
 }
+
+// placeholder is what stands for the numbers of a header that its writer did not
+// know.
+var placeholder = regexp.MustCompile(`^@@ *(?:\.\.\.|…|[-+][^\s@]*(?: +[-+][^\s@]*)*) *@@(.*)$`)
 
 // count reads an optional count of a header, which is 1 when left out.
 func count(digits string) int {

@@ -67,6 +67,8 @@ func TestSeveralPlaces(t *testing.T) {
 		"not near enough":           {src: twice, diff: "@@ -140,1 +140,1 @@\n-\tsame\n+\tother\n", code: Ambiguous},
 		"between the two":           {src: twice, diff: "@@ -75,1 +75,1 @@\n-\tsame\n+\tother\n", code: Ambiguous},
 		"a unique heading":          {src: twice, diff: "@@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
+		"a heading, no numbers":     {src: twice, diff: "@@ -XXX,X +XXX,X @@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
+		"a heading behind dots":     {src: twice, diff: "@@ ... @@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
 		"an unknown heading":        {src: twice, diff: "@@ func farther() {\n-\tsame\n+\tother\n", code: Ambiguous},
 		"heading against number":    {src: twice, diff: "@@ -25,1 +25,1 @@ func far() {\n-\tsame\n+\tother\n", code: Ambiguous},
 		"no hint":                   {src: twice, diff: "@@\n-\tsame\n+\tother\n", code: Ambiguous},
@@ -301,6 +303,8 @@ func TestEscapedDiffs(t *testing.T) {
 	src := "if a < b && c {\n\tsay(\"x\")\n}\n\nfunc f() {\n\trun()\n}\n"
 	literal := strings.Replace(src, "\trun()\n", "\trun(\"&lt;\")\n", 1)
 	checkExamples(t, map[string]example{
+		"quotes of another kind":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"it&#39;s\")\n", want: strings.Replace(src, "run()", `run("it&#39;s")`, 1)},
+		"the file has the escape":   {src: literal, diff: "@@\n func f() {\n+\tif a &lt; b {\n+\t}\n \n", code: NoMatch},
 		"context shows it":          {src: src, diff: "@@\n if a &lt; b &amp;&amp; c {\n-\tsay(&#34;x&#34;)\n+\tsay(&#34;y&#34;)\n", want: strings.Replace(src, `"x"`, `"y"`, 1)},
 		"only added lines, quotes":  {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(&#34;now&#34;)\n", want: strings.Replace(src, "run()", `run("now")`, 1)},
 		"only added lines, no hint": {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(1 &lt; 2)\n", want: strings.Replace(src, "run()", "run(1 < 2)", 1)},

@@ -92,7 +92,7 @@ func (r *reader) addLine(h *hunk, text string) {
 	switch {
 	case text == "":
 		h.lines = append(h.lines, line{op: keep, bare: true})
-	case strings.HasPrefix(text, `\ No newline`) || strings.HasPrefix(text, `\ no newline`):
+	case noNewline.MatchString(text):
 		h.markEnd()
 	case text[0] == '+' || text[0] == '-' || text[0] == ' ':
 		l := line{op: operation(text[0]), text: text[1:]}
@@ -102,6 +102,10 @@ func (r *reader) addLine(h *hunk, text string) {
 		h.lines = append(h.lines, line{op: keep, text: text, bare: true, elision: isElision(text)})
 	}
 }
+
+// noNewline is the marker for a missing newline, which may have been escaped
+// with the lines.
+var noNewline = regexp.MustCompile(`^\\{1,2} [Nn]o newline`)
 
 // markEnd notes that the line before has no newline in its file.
 func (h *hunk) markEnd() {

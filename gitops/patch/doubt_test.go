@@ -49,6 +49,30 @@ func TestInventedNumbers(t *testing.T) {
 	})
 }
 
+// Context that is a little wrong is forgiven, unless the file or the header
+// shows that it is no slip.
+func TestDoubtfulAlignments(t *testing.T) {
+	src := numberedFile(40, map[int]string{20: "same thing", 21: "same thing", 22: "same thing"})
+	twins := numberedFile(60, map[int]string{
+		9: "alpha one", 10: "beta two", 11: "gamma three", 12: "delta four", 13: "ending five",
+		39: "alpha one", 40: "beta two", 41: "GAMMA THREE", 42: "delta four", 43: "ending six",
+	})
+	edge := "@@ -3,%s +3,%s @@\n line 3 of the file\n line 4 of the file\n-line 5 of the file\n line 6 of the file\n something new\n"
+	counted := func(old, new string) string {
+		return strings.Replace(strings.Replace(edge, "%s", old, 1), "%s", new, 1)
+	}
+	without := strings.Replace(src, "line 5 of the file\n", "", 1)
+	lines := "@@\n line 18 of the file\n line 19 of the file\n-same thing\n-same thing\n-line 23 of the file\n line 24 of the file\n line 25 of the file\n"
+	checkExamples(t, map[string]example{
+		"a line invented at the edge":          {src: src, diff: counted("5", "4"), want: without},
+		"the header counts it as an added one": {src: src, diff: counted("4", "4"), code: ForgottenPlus},
+		"one of three equal lines":             {src: src, diff: lines, code: GapInRemoved},
+		"all of them":                          {src: src, diff: strings.Replace(lines, "-same", "-same thing\n-same", 1), want: strings.Replace(src, "same thing\nsame thing\nsame thing\nline 23 of the file\n", "", 1)},
+		"a twin that has changed":              {src: twins, diff: "@@\n alpha one\n beta two\n-gamma three\n+Gamma 3\n delta four\n ending six\n", code: NoMatch},
+		"no twin":                              {src: strings.Replace(twins, "ending six", "ending it", 1), diff: "@@\n alpha one\n beta two\n-gamma three\n+Gamma 3\n delta four\n ending six\n", want: strings.Replace(strings.Replace(twins, "ending six", "ending it", 1), "gamma three", "Gamma 3", 1)},
+	})
+}
+
 // Tabs and spaces: only what the diff or the file shows is done.
 func TestKindsOfIndentation(t *testing.T) {
 	tabs := "func f() {\n\tif x {\n\t\tone()\n\t}\n}\n\nfunc g() {\n\tdo()\n}\n"

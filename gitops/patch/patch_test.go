@@ -100,6 +100,7 @@ func TestReading(t *testing.T) {
 		"trailing white space": strings.Replace(poemDiff, "func one() {", "func one() {  ", 1),
 		"JSON-escaped":         strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(poemDiff),
 		"line numbers":         strings.NewReplacer(" func one", " 3 | func one", " \talpha", " 4 | \talpha", "-\tbeta", "-5 | \tbeta", " \tgamma", " 6 | \tgamma").Replace(poemDiff),
+		"numbers on context":   strings.NewReplacer(" func one", " 3 | func one", " \talpha", " 4 | \talpha", " \tgamma", " 6 | \tgamma").Replace(poemDiff),
 		"spaces for tabs":      strings.ReplaceAll(poemDiff, "\t", "    "),
 		"format-patch":         "From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\n---\n poem.go | 3 +-\n\n" + poemDiff + "-- \n2.39.5\n",
 		"duplicated hunk":      poemDiff + body,

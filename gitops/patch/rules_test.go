@@ -159,6 +159,7 @@ func TestHunksReferToTheOriginal(t *testing.T) {
 func TestLineEndings(t *testing.T) {
 	checkExamples(t, map[string]example{
 		"CRLF":                       {src: "a\r\nb\r\n", diff: "@@\n a\n-b\n+c\n+d\n", want: "a\r\nc\r\nd\r\n"},
+		"mixed, before the first":    {src: "a\nb\r\nc\r\n", diff: "@@ -1,2 +1,3 @@\n+x\n a\n b\n", want: "x\na\nb\r\nc\r\n"},
 		"mixed, beside LF":           {src: "a\r\nb\nc\n", diff: "@@\n b\n+x\n c\n", want: "a\r\nb\nx\nc\n"},
 		"mixed, beside CRLF":         {src: "a\r\nb\r\nc\n", diff: "@@\n a\n+x\n b\n", want: "a\r\nx\r\nb\r\nc\n"},
 		"no newline stays":           {src: "a\nb", diff: "@@\n a\n-b\n+c\n", want: "a\nc"},
@@ -311,6 +312,7 @@ func TestEscapedDiffs(t *testing.T) {
 		"a literal or an escape":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"&lt;\")\n", code: NoMatch},
 		"the file writes escapes":   {src: literal, diff: "@@\n func f() {\n-\trun(\"&lt;\")\n+\trun(\"&gt;\")\n", want: strings.Replace(literal, "&lt;", "&gt;", 1)},
 		"a bare bracket beside":     {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"<b>&amp;</b>\")\n", want: strings.Replace(src, "run()", `run("<b>&amp;</b>")`, 1)},
+		"JSON, with the marker":     {src: "say(\"x\")", diff: "@@\n-say(\\\"x\\\")\n\\\\ No newline at end of file\n+say(\\\"y\\\")\n\\\\ No newline at end of file\n", want: "say(\"y\")"},
 		"JSON, line by line":        {src: src, diff: "@@\n if a < b && c {\n-\\tsay(\\\"x\\\")\n+\\tsay(\\\"y\\\\n\\\")\n", want: strings.Replace(src, `"x"`, `"y\n"`, 1)},
 	})
 }

@@ -45,7 +45,9 @@ func (s *source) search(h hunk) finding {
 	}
 	trimmed, _ := h.trimmed()
 	if p, ok := s.align(trimmed); ok {
-		return finding{hunk: trimmed, places: []place{p}}
+		f := finding{hunk: trimmed, places: []place{p}}
+		s.doubtAlignment(&f)
+		return f
 	}
 	return finding{hunk: h, failure: s.diagnose(trimmed)}
 }

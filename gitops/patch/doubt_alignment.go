@@ -1,0 +1,90 @@
+package patch
+
+// An alignment forgives context that is a little wrong. Here is what tells a
+// slip of the pen from a diff that was made for another state of the file, or
+// that lost an operator or a line.
+
+// doubtAlignment looks for what speaks against a place of level 3.
+func (s *source) doubtAlignment(f *finding) {
+	old, p := f.hunk.old(), f.places[0]
+	if text, lost := f.lostPlus(); lost {
+		f.refuse(ForgottenPlus, "Its line %q is written as context (it starts with a space), but the file does not have it, and by the counts of the header it is an added one. Was its + forgotten? Put + in front if it is new, or leave it out.", text)
+		return
+	}
+	if s.lostRemoval(old, p) {
+		f.refuse(GapInRemoved, "Beside the lines that it removes the file has one more that is the same. Remove that too, or keep it as context.")
+		return
+	}
+	if at := s.stale(old, p); at >= 0 {
+		f.places = append(f.places, place{at: []int{at, at + len(old) - 1}})
+		f.refuse(NoMatch, "It nearly fits at line %d, but at line %d all of its context fits and only what it removes differs, as if that had been changed since. Copy the lines of the right place exactly.", p.first()+1, at+1)
+	}
+}
+
+// lostPlus finds a line at the hunk's edge that the file lacks and that the
+// header counts as new.
+func (f finding) lostPlus() (text string, lost bool) {
+	missing := 0
+	for i, l := range f.hunk.old() {
+		if f.places[0].at[i] < 0 && !l.elision {
+			text = l.text
+			missing++
+		}
+	}
+	old, new := f.hunk.counts()
+	return text, missing > 0 && f.hunk.countsStated && f.hunk.oldCount == old-missing && f.hunk.newCount == new
+}
+
+// lostRemoval says that between context and a run of removed lines the place
+// leaves out a line that equals the run's nearest: one of several equal lines
+// has no operator to go by.
+func (s *source) lostRemoval(old []line, p place) bool {
+	for i := 1; i < len(old); i++ {
+		before, here := p.at[i-1], p.at[i]
+		if before < 0 || here-before < 2 {
+			continue
+		}
+		if old[i].op == remove && s.alike(here-1, here) || old[i-1].op == remove && s.alike(before+1, before) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike says that two lines of the file are equal, white space aside.
+func (s *source) alike(i, j int) bool { return s.form(2).ids[i] == s.form(2).ids[j] }
+
+// stale finds a place other than p where all of the context stands, but not what
+// is removed; -1 for none.
+func (s *source) stale(old []line, p place) int {
+	form := s.form(2)
+	ids := make([]int32, len(old))
+	anchors := 0
+	for i, l := range old {
+		ids[i] = form.id(l.text, 2)
+		if l.op == keep && (l.elision || ids[i] < 0) {
+			return -1
+		}
+		if l.op == keep && anchoring(l.text) {
+			anchors++
+		}
+	}
+	if anchors < minAnchors {
+		return -1
+	}
+	for start := range len(form.ids) - len(old) + 1 {
+		if start != p.first() && contextStands(old, ids, form.ids[start:]) {
+			return start
+		}
+	}
+	return -1
+}
+
+func contextStands(old []line, ids, file []int32) bool {
+	for i, l := range old {
+		if l.op == keep && ids[i] != file[i] {
+			return false
+		}
+	}
+	return true
+}

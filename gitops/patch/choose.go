@@ -181,6 +181,8 @@ func (f finding) nearerThan(chosen int) bool {
 const (
 	nearLines  = 10
 	nearFactor = 8
+	// nearWeak is the limit for a hunk whose old side is brackets and blanks.
+	nearWeak = 2
 )
 
 // byNumber chooses the place at the stated line, or the one so near that no
@@ -201,7 +203,7 @@ func (f finding) byNumber(d drift) int {
 		}
 	}
 	trusted := (!d.countsWrong || d.proven() && !f.weak) && (!d.astray || d.lines == 0 || d.proven())
-	near := !f.weak && !d.astray && (d.lines == 0 || d.proven()) && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
+	near := (!f.weak || distance(best) <= nearWeak) && !d.astray && (d.lines == 0 || d.proven()) && distance(best) <= nearLines && distance(next) >= nearFactor*distance(best)
 	if trusted && (distance(best) == 0 || near) {
 		return best
 	}

@@ -78,6 +78,7 @@ func TestKindsOfIndentation(t *testing.T) {
 	tabs := "func f() {\n\tif x {\n\t\tone()\n\t}\n}\n\nfunc g() {\n\tdo()\n}\n"
 	raw := tabs + "\nvar s = `\n\ta: 1\n`\n\nvar t = 1\n"
 	comment := "/*\nSo:\n\n\ta()\n\nUse it.\n\nThen go.\n*/\npackage x\n"
+	spacey := "/*\nSo:\n  a()\n\nUse it.\n*/\n" + tabs
 	yaml := "a:\n  b: 1\n  c: 2\nd:\n  e: 3\n"
 	spaced := "@@\n     if x {\n-        one()\n+        two()\n     }\n"
 	checkExamples(t, map[string]example{
@@ -89,6 +90,8 @@ func TestKindsOfIndentation(t *testing.T) {
 		"within a literal of tabs":      {src: raw, diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n `\n", want: strings.Replace(raw, "a: 1", "a: 2", 1)},
 		"within a literal of both":      {src: strings.Replace(raw, "\ta: 1", "\ta: 1\n  b: 1", 1), diff: "@@\n var s = `\n-    a: 1\n+    a: 2\n   b: 1\n", code: NoMatch},
 		"within a literal that it adds": {src: tabs, diff: spaced + "@@\n }\n+var s = `\n+    text\n+`\n \n func g() {\n", code: NoMatch},
+		"a comment of spaces, deeper":   {src: spacey, diff: "@@\n So:\n-  a()\n+\n+        a(1)\n \n Use it.\n", code: NoMatch},
+		"a comment of spaces, as it is": {src: spacey, diff: "@@\n So:\n-  a()\n+  a(1)\n \n Use it.\n", want: strings.Replace(spacey, "a()", "a(1)", 1)},
 		"a comment of tabs":             {src: comment, diff: "@@\n Use it.\n+\n+    b()\n \n Then go.\n", code: NoMatch},
 		"a comment, and another hunk":   {src: comment, diff: "@@\n So:\n \n-    a()\n+    A()\n@@\n Use it.\n+\n+    b()\n \n Then go.\n", want: strings.NewReplacer("a()", "A()", "Use it.\n", "Use it.\n\n\tb()\n").Replace(comment)},
 		"a literal elsewhere":           {src: strings.Replace(raw, "\ta: 1", "    a: 1", 1), diff: spaced, want: strings.Replace(strings.Replace(raw, "\ta: 1", "    a: 1", 1), "one", "two", 1)},

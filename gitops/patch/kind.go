@@ -3,6 +3,7 @@ package patch
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -153,15 +154,19 @@ func (s *source) kind() kind {
 // literalKind counts the lines of the literal that is open at a line or opened
 // by it.
 func (s *source) literalKind(at int) kind {
+	var k kind
+	for _, text := range s.literalLines(at) {
+		k.count(text)
+	}
+	return k
+}
+
+func (s *source) literalLines(at int) []string {
 	from, to := s.literalAround(at)
 	if from == to {
 		from, to = s.literalAround(at + 1)
 	}
-	var k kind
-	for _, text := range s.lines[from:to] {
-		k.count(text)
-	}
-	return k
+	return s.lines[from:to]
 }
 
 // fewer is how many times rarer a kind of indentation must be in a file to be
@@ -180,8 +185,27 @@ func (s *source) foreignIndentation(f finding) bool {
 		return false
 	}
 	file := s.kind()
-	return k.oldCode == (kind{}) && k.addedCode.foreignTo(file) ||
-		k.old == (kind{}) && (k.added.foreignTo(file) || k.added != k.addedCode && k.added.foreignTo(s.literalKind(f.places[0].first())))
+	if k.oldCode == (kind{}) && (k.addedCode.foreignTo(file) || k.added.foreignTo(file) && s.addsUnseen(f)) {
+		return true
+	}
+	return k.old == (kind{}) && (k.added.foreignTo(file) || k.added != k.addedCode && k.added.foreignTo(s.literalKind(f.places[0].first())))
+}
+
+// addsUnseen says that within a literal the hunk adds indented lines, and none
+// as a line of the literal is.
+func (s *source) addsUnseen(f finding) bool {
+	unseen := false
+	for l, open := range s.follow(f) {
+		indent := indentOf(l.text)
+		if l.op != add || open == noLiteral || indent == "" {
+			continue
+		}
+		unseen = true
+		if slices.ContainsFunc(s.literalLines(l.at), func(text string) bool { return indentOf(text) == indent }) {
+			return false
+		}
+	}
+	return unseen
 }
 
 // eitherKind says that a map of tabs and spaces is not certain for the hunk's

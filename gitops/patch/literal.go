@@ -130,8 +130,8 @@ func (s *source) followFrom(from int) (opened int, open literal) {
 // literal, as from and to; it is empty where the line does not.
 func (s *source) literalAround(line int) (from, to int) {
 	within := s.literals()
-	if line >= len(within) || within[line] == noLiteral {
-		return line, line
+	if line < 0 || line >= len(within) || within[line] == noLiteral {
+		return 0, 0
 	}
 	from, to = line, line
 	for from > 0 && within[from-1] != noLiteral {

@@ -68,6 +68,7 @@ func Run(ctx context.Context, request RunRequest) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	defer l.late.Stop()
 	run, err := l.open(ctx)
 	if err != nil || run == nil {
 		return Outcome{State: l.state}, err
@@ -107,6 +108,10 @@ type loop struct {
 	offers map[string][]agents.ToolSpec
 	// stopped says that a soft stop was carried out.
 	stopped bool
+	// appending is the context of all appends; late ends it when one of them
+	// takes too long.
+	appending context.Context
+	late      *time.Timer
 
 	events sync.Mutex
 }
@@ -129,9 +134,14 @@ func load(ctx context.Context, request RunRequest) (*loop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the journal: %w", err)
 	}
+	// What has happened is recorded also when the work was cancelled meanwhile.
+	appending, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	late := time.AfterFunc(appendTimeout, func() { cancel(errLate) })
+	late.Stop()
 	return &loop{
 		RunRequest: request, config: request.Config.withDefaults(), state: state,
 		views: map[string]*view{}, offers: map[string][]agents.ToolSpec{},
+		appending: appending, late: late,
 	}, nil
 }
 
@@ -199,8 +209,10 @@ func messageIDs(inputs []Input) []string {
 }
 
 // appendTimeout bounds one append. It is the time to live of a lease: whoever
-// waits longer has lost it.
+// waits longer has lost it, and appends nothing more.
 const appendTimeout = 15 * time.Second
+
+var errLate = fmt.Errorf("it took longer than %s, which is how long a lease holds", appendTimeout)
 
 // append writes the drafts, after those that waited, in one transaction, and
 // applies them. When others have written in between (a decision, an outcome of
@@ -226,15 +238,14 @@ func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
 	if errors.Is(context.Cause(ctx), ErrFenced) {
 		return context.Cause(ctx)
 	}
-	// What has happened is recorded also when the work was cancelled meanwhile.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
-	defer cancel()
-	first, err := l.Journal.Append(ctx, batch)
+	l.late.Reset(appendTimeout)
+	defer l.late.Stop()
+	first, err := l.Journal.Append(l.appending, batch)
 	if err != nil {
-		return fmt.Errorf("append to the journal: %w", err)
+		return fmt.Errorf("append to the journal: %w", cmp.Or(context.Cause(l.appending), err))
 	}
 	if first != l.state.Seq+1 {
-		return l.reload(ctx)
+		return l.reload(l.appending)
 	}
 	now := time.Now()
 	for i, record := range batch.Records {

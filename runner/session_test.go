@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"handoff/agents"
@@ -226,6 +227,26 @@ func TestTheCostLimitEndsTheRunBeforeTheNextCall(t *testing.T) {
 	if probe.ran != 0 {
 		t.Error("a tool ran past the budget")
 	}
+}
+
+// A stalled journal takes its records for ever.
+type stalled struct{ runner.Journal }
+
+func (stalled) Append(ctx context.Context, _ runner.Batch) (int64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func TestAnAppendThatOutlastsTheLeaseEndsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tell(t, nil, says("done"))
+		s.journal = stalled{s.journal}
+		start := time.Now()
+		_, err := s.tryRun(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "how long a lease holds") || time.Since(start) != 15*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
 }
 
 func TestTimeSpentWaitingIsNotActive(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -47,6 +48,20 @@ func TestAToolThatPanicsIsAnErrorForTheModel(t *testing.T) {
 	s := tell(t, []agents.Tool{bad}, calls("bad", "{}"), says("done"))
 	s.ends(s.run(), "done")
 	s.holds(s.heard(2, agents.RoleTool), "the tool failed inside")
+}
+
+func TestAToolThatDoesNotStopIsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		defer close(released)
+		deaf := agents.Tool{Name: "deaf", Timeout: time.Minute, Run: func(context.Context, agents.Call) (agents.Result, error) {
+			<-released
+			return agents.Result{Output: "at last"}, nil
+		}}
+		s := tell(t, []agents.Tool{deaf}, calls("deaf", "{}"), says("done"))
+		s.ends(s.run(), "done")
+		s.holds(s.heard(2, agents.RoleTool), "timed out after 1m0s")
+	})
 }
 
 // A fault of the loop's own in one of several calls is an error of the run, in

@@ -67,6 +67,8 @@ func newTransport(connect time.Duration) *http.Transport {
 	// Nearly every history is written with one system call.
 	made.WriteBufferSize = 256 << 10
 	made.MaxIdleConnsPerHost = 32
+	// What compresses a stream holds its events back.
+	made.DisableCompression = true
 	// A connection that died without a word would otherwise be tried again and
 	// again: all calls to a host share it.
 	made.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}

@@ -2,8 +2,8 @@ package runner
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"handoff/agents"
@@ -58,15 +58,23 @@ func (t *Thread) uniqueCalls(run string, seq int64, wire []agents.ToolCall) (cal
 			continue
 		}
 		call.Key = callKey(run, seq, index)
-		minted := "call_" + strconv.FormatInt(seq, 10) + "_" + strconv.Itoa(index)
-		for call.ID == "" || t.ids[call.ID] {
-			call.ID, minted = minted, minted+"_"
+		if call.ID == "" || t.ids[call.ID] {
+			call.ID = t.mintID(seq, index)
 		}
 		t.ids[call.ID] = true
 		asSent = asSent && isObject(call.Arguments) && agents.ValidToolName(call.Name)
 		calls = append(calls, call)
 	}
 	return calls, asSent
+}
+
+// mintID makes an id that no call of the thread has.
+func (t *Thread) mintID(seq int64, index int) string {
+	id := fmt.Sprintf("call_%d_%d", seq, index)
+	for t.ids[id] {
+		id += "_"
+	}
+	return id
 }
 
 // isObject says whether arguments are a JSON object, as providers demand of

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -95,7 +96,7 @@ func (c *Client) attempts(ctx context.Context, call call) (agents.Response, erro
 		start := time.Now()
 		response, shown, err := c.attempt(ctx, call)
 		spent.Add(c.usageOf(call, attempt, response, err))
-		c.logAttempt(call, attempt, time.Since(start), err)
+		c.logAttempt(ctx, call, attempt, time.Since(start), err)
 		if err == nil {
 			response.Usage = spent
 			return response, nil
@@ -121,7 +122,10 @@ func withUsage(failure *agents.Error, usage agents.Usage) error {
 	return failure
 }
 
-func (c *Client) logAttempt(call call, attempt int, took time.Duration, err error) {
+func (c *Client) logAttempt(ctx context.Context, call call, attempt int, took time.Duration, err error) {
+	if err == nil && !c.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
 	fields := []any{
 		"provider", call.endpoint.provider.Name, "model", call.info.ID, "agent", call.request.Agent,
 		"turn", call.request.Turn, "attempt", attempt, "took", took,

@@ -137,9 +137,11 @@ func BenchmarkEncode(b *testing.B) {
 			info := client.main.model("gpt-4o")
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := encodeRequest(client.main, info, request); err != nil {
+				body, err := encodeRequest(client.main, info, request)
+				if err != nil {
 					b.Fatal(err)
 				}
+				body.release()
 			}
 		})
 	}

@@ -6,35 +6,28 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 )
 
 // A requestBody is the encoded request of one call. Most of what a call
-// allocates would be this, so its memory is used again once nobody reads it.
+// allocates would be this, so its memory is that of a draft, which goes back
+// once nobody reads it.
 //
 // Nobody does when each time that a transport was given the bytes it has
 // reported to have written them all. A transport that broke off, was cancelled,
 // got its answer early or reports nothing may still be reading: that memory is
 // left to the garbage collector.
 type requestBody struct {
+	draft          *draft
 	bytes          []byte
 	given, written atomic.Int32
 }
 
-// bodies hold memory only; a body of the largest histories is not kept.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
-
-const keptBody = 1 << 20
-
-// newRequestBody returns an empty body with room for so many bytes.
-func newRequestBody(size int) *requestBody {
-	memory := *bodies.Get().(*[]byte)
-	if cap(memory) < size {
-		// The next call of a session is longer than this one.
-		memory = make([]byte, 0, size+size/4)
-	}
-	return &requestBody{bytes: memory[:0]}
+// newRequestBody ends a draft.
+func newRequestBody(d *draft, end string) *requestBody {
+	body := append(d.bytes, end...)
+	d.bytes = body[:len(d.bytes)] // which append may have moved
+	return &requestBody{draft: d, bytes: body}
 }
 
 // free says that nobody reads the bytes any more.
@@ -42,11 +35,10 @@ func (b *requestBody) free() bool { return b.given.Load() == b.written.Load() }
 
 // release must be called once, after the last attempt.
 func (b *requestBody) release() {
-	if b.free() && cap(b.bytes) <= keptBody {
-		memory := b.bytes[:0]
-		bodies.Put(&memory)
+	if b.free() && cap(b.bytes) <= keptDraft {
+		drafts.Put(b.draft)
 	}
-	b.bytes = nil
+	b.draft, b.bytes = nil, nil
 }
 
 // request makes the request of one attempt: the pattern with this body.

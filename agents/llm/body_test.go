@@ -40,8 +40,7 @@ func TestMemoryOfABodyIsUsedAgainWhenNobodyReadsIt(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := newRequestBody(10)
-			body.bytes = append(body.bytes, "{}"...)
+			body := newRequestBody(&draft{}, "{}")
 			pattern, err := newPattern(provider{}, "http://provider.test")
 			if err != nil {
 				t.Fatal(err)

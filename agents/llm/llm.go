@@ -12,8 +12,8 @@
 // encoded once in their life ([agents.Message.EncodedAs]) and stand last in
 // the body, so that the body of a call is, but for its last two bytes, the
 // beginning of the next call's body: the prompt caches of the providers work,
-// and a long history costs no more than its way over the wire. Then come the
-// attempts.
+// and a body is written on where the last one ended, so that a long history
+// costs no more than its way over the wire. Then come the attempts.
 // An attempt posts the body, reads the stream of events with its own reader,
 // merges the pieces to one raw assistant message, kept for replay with every
 // field that we do not know, and counts what it cost. It has four clocks:

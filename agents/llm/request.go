@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -62,29 +61,23 @@ type cacheControl struct {
 // encodeRequest makes the body of a request. Requests with the same head and
 // a history that grew have the same bytes up to where the history grew.
 //
-// It is one piece of memory: to copy even a long history takes microseconds,
-// and net/http writes at once what it knows to be in memory.
+// It is one piece of memory, because net/http writes at once what it knows to be
+// in memory; usually that of the request before, written on (see draft).
 func encodeRequest(e *endpoint, info ModelInfo, request agents.Request) (*requestBody, error) {
-	const opening, end = `,"messages":[`, `]}`
 	head, err := encodeHead(e, info, request)
 	if err != nil {
 		return nil, err
 	}
-	list := lists.Get().(*[][]byte)
-	defer lists.Put(list)
-	messages, size := encodeMessages((*list)[:0], e, info, request)
-	defer clear(messages) // the list must not keep them
-	*list = messages
-	made := newRequestBody(len(head) + len(opening) + size + len(messages) + len(end))
-	body := append(append(made.bytes, head[:len(head)-1]...), opening...)
-	for i, message := range messages {
-		if i > 0 {
-			body = append(body, ',')
+	d := drafts.Get().(*draft)
+	d.write(e, info, append(head[:len(head)-1], `,"messages":[`...), request.Messages)
+	end := "]}"
+	if note := outputNote(info, request.Output); note != nil {
+		end = string(e.encodeMessage(note)) + end
+		if len(request.Messages) > 0 {
+			end = "," + end
 		}
-		body = append(body, message...)
 	}
-	made.bytes = append(body, end...)
-	return made, nil
+	return newRequestBody(d, end), nil
 }
 
 func encodeHead(e *endpoint, info ModelInfo, request agents.Request) ([]byte, error) {
@@ -184,37 +177,28 @@ func strictOutput(info ModelInfo, output *agents.OutputSchema) bool {
 	return info.StrictSchema && !output.Lenient && len(output.Schema) > 0
 }
 
-// lists are used again: a long history has a long one.
-var lists = sync.Pool{New: func() any { return new([][]byte) }}
+// encoded returns a message as it is on the wire. Opening says that only system
+// messages stand before it.
+func (e *endpoint) encoded(info ModelInfo, message *agents.Message, opening bool) []byte {
+	switch {
+	case message.Role == agents.RoleSystem && !opening && !info.SystemNotes:
+		return message.EncodedAs(e.forms.userNote, encodeNoteAsUser)
+	case message.Model != "" && message.Model != info.ID:
+		return message.EncodedAs(e.forms.foreign, encodeForeign)
+	}
+	return message.EncodedAs(e.forms.plain, e.encodeMessage)
+}
 
-// encodeMessages appends the encoded messages to a list and returns their size
-// together.
-func encodeMessages(list [][]byte, e *endpoint, info ModelInfo, request agents.Request) (messages [][]byte, size int) {
-	messages = slices.Grow(list, len(request.Messages)+1)
-	opening := true
-	for _, message := range request.Messages {
-		opening = opening && message.Role == agents.RoleSystem
-		form, encode := e.forms.plain, e.encodeMessage
-		switch {
-		case message.Role == agents.RoleSystem && !opening && !info.SystemNotes:
-			form, encode = e.forms.userNote, encodeNoteAsUser
-		case message.Model != "" && message.Model != info.ID:
-			form, encode = e.forms.foreign, encodeForeign
-		}
-		encoded := message.EncodedAs(form, encode)
-		messages = append(messages, encoded)
-		size += len(encoded)
+// outputNote asks for JSON in words, nil where that is not needed.
+func outputNote(info ModelInfo, output *agents.OutputSchema) *agents.Message {
+	if output == nil || strictOutput(info, output) {
+		return nil
 	}
-	if output := request.Output; output != nil && !strictOutput(info, output) {
-		note := "Answer with one JSON object and nothing else."
-		if len(output.Schema) > 0 {
-			note = "Answer with one JSON object and nothing else. It must fit this JSON schema: " + string(output.Schema)
-		}
-		encoded := e.encodeMessage(&agents.Message{Role: agents.RoleUser, Content: note})
-		messages = append(messages, encoded)
-		size += len(encoded)
+	note := "Answer with one JSON object and nothing else."
+	if len(output.Schema) > 0 {
+		note = "Answer with one JSON object and nothing else. It must fit this JSON schema: " + string(output.Schema)
 	}
-	return messages, size
+	return &agents.Message{Role: agents.RoleUser, Content: note}
 }
 
 // A wireMessage is a message on the wire. go-openai's drops an empty content,

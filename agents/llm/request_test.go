@@ -53,15 +53,14 @@ func TestMessagesAreEncodedOnceForEachProvider(t *testing.T) {
 	message := &agents.Message{Role: agents.RoleAssistant, Content: "yes", Raw: raw, Provider: ProviderZAI}
 	zai := newClient(t, ProviderZAI, newServer(t, streams(text("ok")...)))
 	openAI := newClient(t, ProviderOpenAI, newServer(t, streams(text("ok")...)))
-	request := agents.Request{Messages: []*agents.Message{message}}
-	first, _ := encodeMessages(nil, zai.main, ModelInfo{}, request)
-	again, _ := encodeMessages(nil, zai.main, ModelInfo{}, request)
-	other, _ := encodeMessages(nil, openAI.main, ModelInfo{}, request)
-	if &first[0][0] != &again[0][0] {
+	first := zai.main.encoded(ModelInfo{}, message, true)
+	again := zai.main.encoded(ModelInfo{}, message, true)
+	other := openAI.main.encoded(ModelInfo{}, message, true)
+	if &first[0] != &again[0] {
 		t.Error("the message was encoded twice")
 	}
-	if string(first[0]) != string(raw) || string(other[0]) != `{"role":"assistant","content":"yes"}` {
-		t.Errorf("for its own provider %s, for another %s", first[0], other[0])
+	if string(first) != string(raw) || string(other) != `{"role":"assistant","content":"yes"}` {
+		t.Errorf("for its own provider %s, for another %s", first, other)
 	}
 }
 

@@ -165,12 +165,12 @@ func (c *Client) EstimateTokens(request agents.Request) (int64, error) {
 		return 0, err
 	}
 	info := endpoint.model(c.modelID(endpoint, request.Model))
-	head, err := encodeHead(endpoint, info, request)
+	body, err := encodeRequest(endpoint, info, request)
 	if err != nil {
 		return 0, endpoint.failure(agents.KindRejected, err, "The request cannot be encoded: "+err.Error()+".")
 	}
-	_, size := encodeMessages(nil, endpoint, info, request)
-	return c.calibration.tokens(info.ID, len(head)+size), nil
+	defer body.release()
+	return c.calibration.tokens(info.ID, len(body.bytes)), nil
 }
 
 // A calibration knows how many bytes a token of each model has.

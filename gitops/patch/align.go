@@ -335,12 +335,33 @@ func (a *alignment) trace(end [2]int) (place, bool) {
 		}
 		i, j = a.previous(i, j)
 	}
-	if anchors < minAnchors || a.farFetched(p) {
+	if anchors < minAnchors || a.farFetched(p) || !a.oneMap(p) {
 		return place{}, false
 	}
 	p.notes = append(p.notes, "context lines differed from the file's; it was kept as it is")
 	p.indent = a.indent
 	return p, true
+}
+
+// oneMap says that the lines that differ in nothing but indentation do not show
+// another map than the alignment's: one line may have slipped, beside others
+// that are indented as in the file.
+func (a *alignment) oneMap(p place) bool {
+	fit, differ := 0, 0
+	for i, at := range p.at {
+		if at < 0 || normal(a.old[i].text, 2) != normal(a.s.lines[at], 2) {
+			continue
+		}
+		mapped, ok := a.indent.apply(a.old[i].text)
+		switch indent := indentOf(a.s.lines[at]); {
+		case strings.TrimSpace(a.s.lines[at]) == "":
+		case !ok || indentOf(mapped) != indent:
+			differ++
+		case indent != "":
+			fit++
+		}
+	}
+	return differ == 0 || a.indent.same() && differ < fit
 }
 
 // maxLeftOut is how many lines of the file a hunk may leave out without saying

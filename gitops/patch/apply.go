@@ -64,7 +64,7 @@ func (f FileDiff) applyDeletion(src []byte) (Result, error) {
 	if len(f.hunks) == 0 {
 		return Result{}, refuse(NoChange, "The diff deletes a file that has content, without showing it. Remove every line with -, or delete the file by its own tool.")
 	}
-	result, err := applyHunks(src, f.hunks, f.endMissing)
+	result, err := f.applyHunks(src)
 	if err != nil {
 		return Result{}, err
 	}
@@ -76,12 +76,15 @@ func (f FileDiff) applyDeletion(src []byte) (Result, error) {
 }
 
 // applyHunks places all hunks in the original text and writes it anew.
-func applyHunks(src []byte, hunks []hunk, endMissing bool) (Result, error) {
-	if endMissing {
+func (f FileDiff) applyHunks(src []byte) (Result, error) {
+	if f.endMissing {
 		return Result{}, refuse(Truncated, "The patch was opened with \"*** Begin Patch\" and never closed: it seems to be cut off. Send it again whole, in smaller pieces if it is long, and end it with \"*** End Patch\".")
 	}
 	s := newSource(src)
-	hunks = unique(hunks)
+	if text, lost := s.looksLost(f.stray); lost {
+		return Result{}, refuse(NoMatch, fmt.Sprintf("Outside of its hunks the diff has lines that seem to be one: %q. Put a line @@ before each hunk, and begin no other line with - or +.", text))
+	}
+	hunks := unique(f.hunks)
 	if len(hunks)*len(s.lines) > maxSearch {
 		return Result{}, refuse(TooLarge, fmt.Sprintf("The diff has %d hunks and the file %d lines, which is too much to search at once. Send it in several smaller diffs.", len(hunks), len(s.lines)))
 	}

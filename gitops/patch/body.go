@@ -109,12 +109,19 @@ var noNewline = regexp.MustCompile(`^\\{1,2} [Nn]o newline`)
 
 // markEnd notes that the line before has no newline in its file.
 func (h *hunk) markEnd() {
-	if len(h.lines) == 0 {
-		return
+	if len(h.lines) > 0 {
+		h.lines[len(h.lines)-1].unended = true
+		h.settleEnds()
 	}
-	op := h.lines[len(h.lines)-1].op
-	h.oldEnd = h.oldEnd || op != add
-	h.newEnd = h.newEnd || op != remove
+}
+
+// settleEnds works out which sides end without a newline.
+func (h *hunk) settleEnds() {
+	h.oldEnd, h.newEnd = false, false
+	for _, l := range h.lines {
+		h.oldEnd = h.oldEnd || l.unended && l.op != add
+		h.newEnd = h.newEnd || l.unended && l.op != remove
+	}
 }
 
 // elision is "..." alone or in a comment, with a few words of explanation.
@@ -133,8 +140,8 @@ func dropProse(h *hunk) {
 	for i, l := range h.lines {
 		if old == h.oldCount && new == h.newCount {
 			for _, rest := range h.lines[i:] {
-				if !rest.bare {
-					return
+				if !rest.bare || strings.HasPrefix(rest.text, "\u2212") {
+					return // that is a minus, if a word processor's
 				}
 			}
 			h.lines = h.lines[:i]

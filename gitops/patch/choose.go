@@ -220,15 +220,7 @@ func (f finding) countsHold() bool {
 // byHeading chooses the one place in the block of the hunk's heading; -1 when
 // the heading is not unique or its block holds none or several.
 func (s *source) byHeading(f finding) int {
-	from := 0
-	heading := -1
-	for _, text := range f.hunk.headings {
-		heading = s.findHeading(text, from)
-		if heading < 0 {
-			return -1
-		}
-		from = heading + 1
-	}
+	heading := s.heading(f.hunk)
 	if heading < 0 {
 		return -1
 	}
@@ -243,6 +235,18 @@ func (s *source) byHeading(f finding) int {
 		chosen = i
 	}
 	return chosen
+}
+
+// heading is the line that the innermost of the hunk's headings names, -1 for
+// none or several.
+func (s *source) heading(h hunk) int {
+	heading := -1
+	for _, text := range h.headings {
+		if heading = s.findHeading(text, heading+1); heading < 0 {
+			return -1
+		}
+	}
+	return heading
 }
 
 // findHeading finds the one line from from on that starts with the text, or,

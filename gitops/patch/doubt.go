@@ -19,10 +19,12 @@ func (s *source) doubt(f *finding, applied bool) {
 	case applied && s.newSideThere(*f):
 		f.failure = AlreadyApplied
 	case f.atStated():
-	case s.newSideStated(f.hunk):
+	case s.newSideStated(f.hunk, max(1, f.places[0].level)):
 		f.refuse(AlreadyApplied, "Its new text is in the file already, on the very line that its header names; its old text is at line %d. It seems to have been applied before. If line %d is meant, say so in the header (@@ -%d,… @@).", first, first, first)
 	case applied, len(f.places) == 1 && s.newSideElsewhere(f):
 		f.refuse(AlreadyApplied, "Its new text, context included, is in the file already; lines like its old text are at line %d as well. It seems to have been applied before. If line %d is meant, copy its lines exactly and say its number in the header (@@ -%d,… @@).", first, first, first)
+	case s.outsideHeading(*f):
+		f.refuse(Ambiguous, "It fits at line %d alone, and that is not in the block that its header names (%q). Copy the lines of the right place exactly, or leave the name out.", first, f.hunk.headings[len(f.hunk.headings)-1])
 	case s.looserAtStated(*f):
 		f.refuse(Ambiguous, "It fits at line %d, but on line %d, which its header names, the file has the same but for white space. Copy the lines of the right place exactly.", first, f.hunk.start)
 	}
@@ -60,13 +62,13 @@ func (s *source) newSideThere(f finding) bool {
 }
 
 // newSideStated says that the header names the very line on which the new side
-// stands: the hunk was applied there, and what was found is a twin.
-func (s *source) newSideStated(h hunk) bool {
+// stands, at a level: the hunk was applied there, and what was found is a twin.
+func (s *source) newSideStated(h hunk, level int) bool {
 	side := h.newSide()
 	leading, trailing := h.contextEnds()
 	added, _ := h.changedLines()
 	evidence := anyWord(side) && (added > 0 || leading > 0 && trailing > 0)
-	return h.start > 0 && evidence && (s.standsAt(side, h.newStart-1, 1) || s.standsAt(side, h.start-1, 1))
+	return h.start > 0 && evidence && (s.standsAt(side, h.newStart-1, level) || s.standsAt(side, h.start-1, level))
 }
 
 // minTwin is how many lines a new side must have to be taken for what a hunk
@@ -82,7 +84,7 @@ func (s *source) newSideElsewhere(f *finding) bool {
 	if len(side) < minTwin || leading == 0 || trailing == 0 || meaningful(side) < 2 || s.byHeading(*f) >= 0 {
 		return false
 	}
-	return slices.ContainsFunc(s.places(side, 1), func(p place) bool {
+	return slices.ContainsFunc(s.places(side, max(1, f.places[0].level)), func(p place) bool {
 		return p.last() < f.places[0].first() || p.first() > f.places[0].last()
 	})
 }
@@ -92,6 +94,27 @@ func (s *source) newSideElsewhere(f *finding) bool {
 func (s *source) looserAtStated(f finding) bool {
 	old := f.hunk.old()
 	return f.hunk.start > 0 && f.places[0].level < 2 && s.standsAt(old, f.hunk.start-1, 2)
+}
+
+// outsideHeading says that the only place is in front of the line that the
+// header names, or behind another of its kind.
+func (s *source) outsideHeading(f finding) bool {
+	heading := s.heading(f.hunk)
+	if heading < 0 || len(f.places) != 1 || len(f.places[0].at) == 0 {
+		return false
+	}
+	if f.places[0].last() < heading {
+		return true
+	}
+	text := s.lines[heading]
+	kind, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	opens := indentOf(text) + kind + " "
+	for i := heading + 1; i < f.places[0].first(); i++ {
+		if strings.HasPrefix(s.lines[i], opens) && s.literals()[i] == noLiteral {
+			return true
+		}
+	}
+	return false
 }
 
 // standsAt says whether lines are in the file from a line on, at a level.

@@ -1,5 +1,10 @@
 package patch
 
+import (
+	"html"
+	"slices"
+)
+
 // An alignment forgives context that is a little wrong. Here is what tells a
 // slip of the pen from a diff that was made for another state of the file, or
 // that lost an operator or a line.
@@ -9,6 +14,18 @@ func (s *source) doubtAlignment(f *finding) {
 	old, p := f.hunk.old(), f.places[0]
 	if text, lost := f.lostPlus(); lost {
 		f.refuse(ForgottenPlus, "Its line %q is written as context (it starts with a space), but the file does not have it, and by the counts of the header it is an added one. Was its + forgotten? Put + in front if it is new, or leave it out.", text)
+		return
+	}
+	if typed, ok := f.hunk.withTypedOperators(); ok && !slices.Equal(typed.old(), old) {
+		f.refuse(NoMatch, "It has a line that begins with a dash, which is no minus. Write - in front of removed lines.")
+		return
+	}
+	if text, escaped := s.slipsByEscape(old, p); escaped {
+		f.refuse(NoMatch, "Its line %q is in the file once its escapes are undone. Send the diff as plain text, without escapes of JSON or HTML.", text)
+		return
+	}
+	if q, there := s.alignNewSide(f.hunk); there && (q.last() < p.first() || q.first() > p.last() || removesNothing(f.hunk)) || s.doubles(*f) {
+		f.failure = AlreadyApplied
 		return
 	}
 	if s.lostRemoval(old, p) {
@@ -32,7 +49,65 @@ func (f finding) lostPlus() (text string, lost bool) {
 		}
 	}
 	old, new := f.hunk.counts()
-	return text, missing > 0 && f.hunk.countsStated && f.hunk.oldCount == old-missing && f.hunk.newCount == new
+	return text, missing > 0 && f.atStated() && f.hunk.countsStated && f.hunk.oldCount == old-missing && f.hunk.newCount == new
+}
+
+// slipsByEscape finds a context line that differs from the file's by nothing but
+// escapes: the diff was escaped, its added lines as well.
+func (s *source) slipsByEscape(old []line, p place) (text string, escaped bool) {
+	for i, l := range old {
+		if p.at[i] < 0 || normal(l.text, 2) == normal(s.lines[p.at[i]], 2) {
+			continue
+		}
+		file := normal(s.lines[p.at[i]], 2)
+		plain, ok := unquoteJSON(l.text)
+		if ok && normal(plain, 2) == file || normal(html.UnescapeString(l.text), 2) == file {
+			return l.text, true
+		}
+	}
+	return "", false
+}
+
+// alignNewSide finds where the hunk has been applied already, though its context
+// is a little wrong: its added lines stand there exactly.
+func (s *source) alignNewSide(h hunk) (place, bool) {
+	if !addsText(h) {
+		return place{}, false
+	}
+	side := hunk{lines: make([]line, 0, len(h.lines))}
+	for _, l := range h.lines {
+		switch l.op {
+		case keep:
+			side.lines = append(side.lines, l)
+		case add:
+			side.lines = append(side.lines, line{op: remove, text: l.text})
+		}
+	}
+	return s.align(side)
+}
+
+func removesNothing(h hunk) bool {
+	_, removed := h.changedLines()
+	return removed == 0
+}
+
+// doubles says that the hunk inserts lines beside the same lines.
+func (s *source) doubles(f finding) bool {
+	edits, ok := s.edits(f.hunk, f.places[0], 0)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(edits, func(e edit) bool {
+		n := len(e.added)
+		telling := slices.DeleteFunc(slices.Clone(e.added), trivial)
+		if e.from < e.to || len(telling) < 2 {
+			return false
+		}
+		same := func(from, to int) bool {
+			return from >= 0 && to <= len(s.lines) && slices.Equal(folded(s.lines[from:to]), folded(e.added))
+		}
+		return same(e.from-n, e.from) || same(e.from, e.from+n)
+	})
 }
 
 // lostRemoval says that between context and a run of removed lines the place

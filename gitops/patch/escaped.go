@@ -80,10 +80,13 @@ var (
 )
 
 // unescapeHTML returns the hunks without HTML's escaping if all their lines are
-// written with it: no bare bracket or ampersand anywhere, and no bare quote of
-// a kind that would have been escaped as well.
+// written with it: no bare bracket or ampersand anywhere, and quotes as one
+// program escapes them.
 func unescapeHTML(hunks []hunk) ([]hunk, bool) {
-	bare := bareQuotes(hunks)
+	bare, ok := bareQuotes(hunks)
+	if !ok {
+		return nil, false
+	}
 	return mapLines(hunks, func(text string) (string, bool) {
 		if special.MatchString(text) || strings.Contains(escapable.ReplaceAllString(text, ""), "&") || strings.ContainsAny(text, bare) {
 			return "", false
@@ -94,20 +97,27 @@ func unescapeHTML(hunks []hunk) ([]hunk, bool) {
 
 // bareQuotes are the quotes that a program leaves nowhere as they are if it
 // escapes as these hunks show: the double ones are escaped first, the single
-// ones never without them.
-func bareQuotes(hunks []hunk) string {
-	quotes := ""
+// ones never without them. ok is false where a quote is escaped in two ways.
+func bareQuotes(hunks []hunk) (quotes string, ok bool) {
+	double, single := map[string]bool{}, map[string]bool{}
 	for _, h := range hunks {
 		for _, l := range h.lines {
-			switch {
-			case singleQuote.MatchString(l.text):
-				return "\"'"
-			case escapedQuote.MatchString(l.text):
-				quotes = "\""
+			for _, escape := range escapedQuote.FindAllString(l.text, -1) {
+				if html.UnescapeString(escape) == "'" {
+					single[escape] = true
+				} else {
+					double[escape] = true
+				}
 			}
 		}
 	}
-	return quotes
+	switch ok = len(double) < 2 && len(single) < 2; {
+	case len(single) > 0:
+		return "\"'", ok
+	case len(double) > 0:
+		return "\"", ok
+	}
+	return "", ok
 }
 
 // unescapeJSON returns the hunks without JSON's escaping, line by line. A line
@@ -121,17 +131,16 @@ func unescapeJSON(hunks []hunk) ([]hunk, bool) {
 
 // settleEscapes decides whether the diff as a whole was escaped (rule 18). An
 // escaped reading needs every hunk to fit at levels 0 and 1. Where the plain
-// one fits as well, only added lines carry escapes: then it takes escaped
-// quotes, or that no quote is bare, in a file that has no such escapes, to show
-// that a program escaped them. Where nothing shows it the diff is refused, since
-// either reading could be the wrong one.
+// one fits as well, only added lines carry escapes: then it takes several of
+// them, or quotes as a program escapes them, in a file that has no such escapes.
+// Where less shows it the diff is refused, since either reading could be the
+// wrong one.
 func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 	fits := plain.within(3)
 	if unescaped, ok := unescapeHTML(hunks); ok && (!fits || anyAdded(hunks, escapable.MatchString)) {
 		set, placed := s.placeEscaped(unescaped, "HTML escapes were undone")
 		suspect := s.addsForeignEscapes(hunks)
-		sure := s.addsEscapedQuotes(hunks) || suspect && withoutQuotes(hunks) && bytes.ContainsAny(s.text, "<>&")
-		if placed && (!plain.within(2) || sure) {
+		if placed && (!plain.within(2) || suspect && showsProgram(hunks)) {
 			return set
 		}
 		if fits && (placed || suspect) {
@@ -148,6 +157,18 @@ func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 		}
 	}
 	return plain
+}
+
+// showsProgram says that the added lines were escaped by a program: two of them
+// have escapes, or one has a quote's number, which nobody writes by hand.
+func showsProgram(hunks []hunk) bool {
+	n := 0
+	return anyAdded(hunks, func(text string) bool {
+		if escapable.MatchString(text) {
+			n++
+		}
+		return n > 1 || numericQuote.MatchString(text)
+	})
 }
 
 // placeEscaped places hunks whose escapes were undone, at levels 0 and 1 only.
@@ -172,10 +193,10 @@ func (set placements) within(limit int) bool {
 	return true
 }
 
-// How quotes are escaped; hardly anybody writes that by hand.
+// How quotes are escaped, and how programs do it.
 var (
 	escapedQuote = regexp.MustCompile(`&(quot|#34|#x22|apos|#39|#x27);`)
-	singleQuote  = regexp.MustCompile(`&(apos|#39|#x27);`)
+	numericQuote = regexp.MustCompile(`&(#34|#x22|#39|#x27);`)
 )
 
 // addsEscapedQuotes says whether an added line has a quote escaped in a way that
@@ -212,16 +233,4 @@ func anyAdded(hunks []hunk, holds func(string) bool) bool {
 		}
 	}
 	return false
-}
-
-// withoutQuotes says that no line has a bare quote.
-func withoutQuotes(hunks []hunk) bool {
-	for _, h := range hunks {
-		for _, l := range h.lines {
-			if strings.ContainsAny(l.text, "\"'`") {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -74,16 +74,25 @@ func (s *source) explainTruncated(b *strings.Builder, e *Error, f finding) {
 
 func (s *source) explainApplied(b *strings.Builder, e *Error, f finding) {
 	b.WriteString("Its new text is in the file already and its old text is not: it seems to have been applied before. Leave it out")
-	trimmed, _ := f.hunk.trimmed()
-	for level := range 2 {
-		if places := s.places(trimmed.newSide(), level); len(places) > 0 {
-			e.Line = places[0].first() + 1
-			b.WriteString(", or change what is there now:\n")
-			s.show(b, places[0].first()-fullContext, places[0].last()+fullContext)
-			return
+	p, found := s.newSideAt(f.hunk)
+	if !found {
+		b.WriteString(".\n")
+		return
+	}
+	e.Line = p.first() + 1
+	b.WriteString(", or change what is there now:\n")
+	s.show(b, p.first()-fullContext, p.last()+fullContext)
+}
+
+// newSideAt is where the hunk's new side stands, as exactly as possible.
+func (s *source) newSideAt(h hunk) (place, bool) {
+	h, _ = h.trimmed()
+	for level := range 3 {
+		if places := s.places(h.newSide(), level); len(places) > 0 {
+			return places[0], true
 		}
 	}
-	b.WriteString(".\n")
+	return s.alignNewSide(h)
 }
 
 func (s *source) explainForgottenPlus(b *strings.Builder, e *Error, f finding) {

@@ -115,7 +115,7 @@ func (f FileDiff) Apply(src []byte) (Result, error) {
 	case len(f.hunks) == 0:
 		return Result{}, f.noHunk()
 	}
-	result, err := applyHunks(src, f.hunks, f.endMissing)
+	result, err := f.applyHunks(src)
 	if err != nil {
 		return Result{}, err
 	}

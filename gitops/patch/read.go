@@ -24,6 +24,8 @@ type FileDiff struct {
 	whole bool
 	// endMissing is set when an envelope was opened and never closed.
 	endMissing bool
+	// stray are the blocks of lines outside of all hunks that have operators.
+	stray [][]string
 }
 
 // Path is the file that the diff is applied to, "" when it names none.
@@ -76,6 +78,8 @@ type line struct {
 	bare bool
 	// elision marks a line that stands for lines left out.
 	elision bool
+	// unended says that a marker denies the line a newline.
+	unended bool
 }
 
 // old returns the lines that must be in the file.
@@ -118,6 +122,9 @@ func Split(diff string) ([]FileDiff, error) {
 	if len(r.files) == 0 {
 		r.readHeadless()
 	}
+	for i := range r.files {
+		r.files[i].stray = r.stray
+	}
 	if len(r.files) == 0 {
 		return nil, refuse(NoChange, "The text contains no hunk: no line starts with + or -. Send a unified diff: a line @@, then kept lines with a leading space, removed lines with -, added lines with +.")
 	}
@@ -140,6 +147,10 @@ type reader struct {
 	envelope envelopeState
 	// plusOnly says that files are introduced by "+++ path" alone.
 	plusOnly bool
+	// stray are the blocks of lines with operators that belong to no hunk; block
+	// is the one that is being skipped.
+	stray [][]string
+	block []string
 }
 
 type envelopeState int
@@ -181,13 +192,17 @@ func (r *reader) read() error {
 		case strings.HasPrefix(text, "@@"):
 			r.readHunk()
 		case r.readFileHeader():
-		case r.open && r.startsBody(text):
+		case r.open && r.startsBody(text), r.startsLooseHunk():
 			r.readBody(hunk{oldCount: -1, newCount: -1})
 		default:
 			r.readWrapper(text)
+			r.skip(text)
 			r.at++
+			continue
 		}
+		r.endBlock()
 	}
+	r.endBlock()
 	if r.envelope == envelopeOpen && len(r.files) > 0 {
 		r.files[len(r.files)-1].endMissing = true
 	}
@@ -258,23 +273,10 @@ func (r *reader) start(f FileDiff) *FileDiff {
 }
 
 // readHeadless reads a diff without any header: all its lines from the first
-// to the last that carry an operator, inside the fence if there is one.
+// to the last that carry an operator, inside the fence if there is one. What is
+// behind the fence stays outside.
 func (r *reader) readHeadless() {
-	lines := r.lines
-	cut := r.cut
-	for i, text := range lines {
-		if strings.HasPrefix(strings.TrimSpace(text), "```") {
-			rest := lines[i+1:]
-			for j, closing := range rest {
-				if isFence(strings.TrimSpace(closing)) {
-					rest, cut = rest[:j], false
-					break
-				}
-			}
-			lines = rest
-			break
-		}
-	}
+	lines, behind, cut := r.withinFence()
 	first, last, changes := -1, -1, false
 	for i, text := range lines {
 		if text == "" || !strings.ContainsRune("+- ", rune(text[0])) {
@@ -292,7 +294,29 @@ func (r *reader) readHeadless() {
 	sub := &reader{lines: lines[first : last+1], cut: cut && last == len(lines)-1}
 	sub.start(FileDiff{})
 	sub.readBody(hunk{oldCount: -1, newCount: -1})
-	r.files = sub.files
+	r.files, r.stray = sub.files, nil
+	for _, text := range behind {
+		r.skip(text)
+	}
+	r.endBlock()
+}
+
+// withinFence returns the lines of the first fence, those behind it, and whether
+// the text is cut off within; without a fence all lines are within.
+func (r *reader) withinFence() (lines, behind []string, cut bool) {
+	for i, text := range r.lines {
+		if !strings.HasPrefix(strings.TrimSpace(text), "```") {
+			continue
+		}
+		rest := r.lines[i+1:]
+		for j, closing := range rest {
+			if isFence(strings.TrimSpace(closing)) {
+				return rest[:j], rest[j+1:], false
+			}
+		}
+		return rest, nil, r.cut
+	}
+	return r.lines, nil, r.cut
 }
 
 // mergePaths joins the parts of one path, whose hunks all refer to the file as

@@ -304,15 +304,17 @@ func TestEscapedDiffs(t *testing.T) {
 	src := "if a < b && c {\n\tsay(\"x\")\n}\n\nfunc f() {\n\trun()\n}\n"
 	literal := strings.Replace(src, "\trun()\n", "\trun(\"&lt;\")\n", 1)
 	checkExamples(t, map[string]example{
-		"quotes of another kind":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"it&#39;s\")\n", want: strings.Replace(src, "run()", `run("it&#39;s")`, 1)},
-		"the file has the escape":   {src: literal, diff: "@@\n func f() {\n+\tif a &lt; b {\n+\t}\n \n", code: NoMatch},
-		"context shows it":          {src: src, diff: "@@\n if a &lt; b &amp;&amp; c {\n-\tsay(&#34;x&#34;)\n+\tsay(&#34;y&#34;)\n", want: strings.Replace(src, `"x"`, `"y"`, 1)},
-		"only added lines, quotes":  {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(&#34;now&#34;)\n", want: strings.Replace(src, "run()", `run("now")`, 1)},
-		"only added lines, no hint": {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(1 &lt; 2)\n", want: strings.Replace(src, "run()", "run(1 < 2)", 1)},
-		"a literal or an escape":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"&lt;\")\n", code: NoMatch},
-		"the file writes escapes":   {src: literal, diff: "@@\n func f() {\n-\trun(\"&lt;\")\n+\trun(\"&gt;\")\n", want: strings.Replace(literal, "&lt;", "&gt;", 1)},
-		"a bare bracket beside":     {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"<b>&amp;</b>\")\n", want: strings.Replace(src, "run()", `run("<b>&amp;</b>")`, 1)},
-		"JSON, with the marker":     {src: "say(\"x\")", diff: "@@\n-say(\\\"x\\\")\n\\\\ No newline at end of file\n+say(\\\"y\\\")\n\\\\ No newline at end of file\n", want: "say(\"y\")"},
-		"JSON, line by line":        {src: src, diff: "@@\n if a < b && c {\n-\\tsay(\\\"x\\\")\n+\\tsay(\\\"y\\\\n\\\")\n", want: strings.Replace(src, `"x"`, `"y\n"`, 1)},
+		"quotes of another kind":   {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"it&#39;s\")\n", want: strings.Replace(src, "run()", `run("it&#39;s")`, 1)},
+		"the file has the escape":  {src: literal, diff: "@@\n func f() {\n+\tif a &lt; b {\n+\t}\n \n", code: NoMatch},
+		"context shows it":         {src: src, diff: "@@\n if a &lt; b &amp;&amp; c {\n-\tsay(&#34;x&#34;)\n+\tsay(&#34;y&#34;)\n", want: strings.Replace(src, `"x"`, `"y"`, 1)},
+		"only added lines, quotes": {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(&#34;now&#34;)\n", want: strings.Replace(src, "run()", `run("now")`, 1)},
+		"only one added line":      {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(1 &lt; 2)\n", code: NoMatch},
+		"only added lines, two":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(1 &lt; 2)\n+\trun(2 &gt; 1)\n", want: strings.Replace(src, "run()", "run(1 < 2)\n\trun(2 > 1)", 1)},
+		"one quote in two ways":    {src: src, diff: "@@\n func f() {\n+\t// &#39; and &apos; are the same\n \trun()\n", want: strings.Replace(src, "\trun()", "\t// &#39; and &apos; are the same\n\trun()", 1)},
+		"a literal or an escape":   {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"&lt;\")\n", code: NoMatch},
+		"the file writes escapes":  {src: literal, diff: "@@\n func f() {\n-\trun(\"&lt;\")\n+\trun(\"&gt;\")\n", want: strings.Replace(literal, "&lt;", "&gt;", 1)},
+		"a bare bracket beside":    {src: src, diff: "@@\n func f() {\n-\trun()\n+\trun(\"<b>&amp;</b>\")\n", want: strings.Replace(src, "run()", `run("<b>&amp;</b>")`, 1)},
+		"JSON, with the marker":    {src: "say(\"x\")", diff: "@@\n-say(\\\"x\\\")\n\\\\ No newline at end of file\n+say(\\\"y\\\")\n\\\\ No newline at end of file\n", want: "say(\"y\")"},
+		"JSON, line by line":       {src: src, diff: "@@\n if a < b && c {\n-\\tsay(\\\"x\\\")\n+\\tsay(\\\"y\\\\n\\\")\n", want: strings.Replace(src, `"x"`, `"y\n"`, 1)},
 	})
 }

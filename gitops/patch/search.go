@@ -3,6 +3,7 @@ package patch
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // An attempt is one reading of a hunk at one level.
@@ -49,6 +50,9 @@ func (s *source) search(h hunk) finding {
 		s.doubtAlignment(&f)
 		return f
 	}
+	if _, there := s.alignNewSide(trimmed); there {
+		return finding{hunk: h, failure: AlreadyApplied}
+	}
 	return finding{hunk: h, failure: s.diagnose(trimmed)}
 }
 
@@ -75,6 +79,7 @@ func (s *source) attempts(h hunk) []attempt {
 	at(0, other)
 	at(1, other)
 	at(2, plain)
+	list[len(list)-1].thenNew = true
 	return list
 }
 
@@ -208,6 +213,9 @@ func (s *source) breaksOff(f finding) bool {
 		return exact && trailing == 0
 	}
 	missing := min(h.oldCount-old, h.newCount-new)
+	if exact && missing > 0 && h.oldCount-old != h.newCount-new {
+		return true // what is missing has a change
+	}
 	return trailing < fullContext && trailing < leading || trailing == 0 || exact && missing >= fullContext
 }
 
@@ -236,6 +244,9 @@ func (s *source) otherReadings(h hunk) []attempt {
 	}
 	if raw, ok := s.withoutSomeOperators(h); ok {
 		list = append(list, attempt{hunk: raw, note: noOperators})
+	}
+	if typed, ok := h.withTypedOperators(); ok {
+		list = append(list, attempt{hunk: typed, note: "a dash in front of a line was read as a minus"})
 	}
 	if plain, ok := h.withoutNumbers(); ok {
 		list = append(list, attempt{hunk: plain, note: "line numbers in front of the lines were left out"})
@@ -296,6 +307,21 @@ func (s *source) withoutSomeOperators(h hunk) (hunk, bool) {
 
 // has says whether the file has a line, trailing white space aside.
 func (s *source) has(text string) bool { return s.form(1).id(text, 1) >= 0 }
+
+// withTypedOperators reads a dash that a word processor made of a minus as one.
+func (h hunk) withTypedOperators() (hunk, bool) {
+	changed := false
+	lines := slices.Clone(h.lines)
+	for i, l := range lines {
+		if c, size := utf8.DecodeRuneInString(l.text); l.bare && typographic[c] == "-" {
+			lines[i] = line{op: remove, text: l.text[size:], unended: l.unended}
+			changed = true
+		}
+	}
+	h.lines = lines
+	h.settleEnds()
+	return h, changed
+}
 
 // withoutNumbers strips "12 | " or "12<tab>" from the lines if every context
 // line with text carries one. The removed lines must all carry one or none.

@@ -170,10 +170,16 @@ func (a *alignment) startCost(i int) int {
 	switch {
 	case i == 0:
 		return 0
-	case i == 1 && a.old[0].op == keep && a.old[1].op == keep && !a.inserts[0] && !a.inserts[1]:
+	case i == 1 && a.lacks(0) && a.old[1].op == keep && !a.inserts[0] && !a.inserts[1]:
 		return costInvented
 	}
 	return impossible
+}
+
+// lacks says that old line i is a context line that the file has nowhere, so
+// that it may have been invented.
+func (a *alignment) lacks(i int) bool {
+	return a.old[i].op == keep && a.s.form(2).id(a.old[i].text, 2) < 0
 }
 
 // endCost is the cost of a path that ends with old line i, in the same way.
@@ -182,7 +188,7 @@ func (a *alignment) endCost(i int) int {
 	switch {
 	case i == last:
 		return 0
-	case i == last-1 && a.old[i].op == keep && a.old[last].op == keep && !a.inserts[last] && !a.inserts[last+1]:
+	case i == last-1 && a.lacks(last) && a.old[i].op == keep && !a.inserts[last] && !a.inserts[last+1]:
 		return costInvented
 	}
 	return impossible

@@ -238,7 +238,26 @@ func (r *reader) readHunk() {
 		}
 		r.at++
 	}
+	r.skipLateHeader()
 	r.readBody(h)
+}
+
+// skipLateHeader skips the header of the file, or the half of it that names the
+// new side, where it follows the hunk's.
+func (r *reader) skipLateHeader() {
+	old, oldOK := strings.CutPrefix(r.line(0), "--- ")
+	new, newOK := strings.CutPrefix(r.line(1), "+++ ")
+	if oldOK && newOK && strings.HasPrefix(old, "a/") && strings.HasPrefix(new, "b/") {
+		if r.current().Path() == "" {
+			r.nameFile(headerPath(old), headerPath(new))
+		}
+		r.at += 2
+		return
+	}
+	new, newOK = strings.CutPrefix(r.line(0), "+++ ")
+	if path := r.current().Path(); newOK && path != "" && strings.TrimPrefix(headerPath(new), "b/") == strings.TrimPrefix(path, "a/") {
+		r.at++
+	}
 }
 
 // placeholder is what stands for the numbers of a header that its writer did not

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 // A jsonlRequest is one line of [ServeJSONL]'s input.
@@ -96,10 +98,12 @@ func (r jsonlRequest) apply() (Result, error) {
 	if len(files) == 1 {
 		return files[0].Apply(source)
 	}
-	for _, file := range files {
-		if file.Path() == r.Path {
-			return file.Apply(source)
-		}
+	all := slices.Clone(files)
+	// Several parts may be about the file under paths of different lengths; to
+	// apply one of them would be to apply half a patch.
+	files = slices.DeleteFunc(files, func(f FileDiff) bool { return !strings.HasSuffix("/"+f.Path(), "/"+r.Path) })
+	if len(files) != 1 {
+		return Result{}, severalFiles(all)
 	}
-	return Result{}, severalFiles(files)
+	return files[0].Apply(source)
 }

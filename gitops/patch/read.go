@@ -169,7 +169,7 @@ func newReader(diff string) *reader {
 		lines, cut = lines[:len(lines)-1], false
 	}
 	for i, l := range lines {
-		lines[i] = strings.TrimSuffix(l, "\r")
+		lines[i] = strings.TrimRight(l, "\r") // several when it was converted twice
 	}
 	return &reader{lines: lines, cut: cut}
 }
@@ -235,10 +235,13 @@ func (r *reader) readWrapper(text string) {
 // no @@ of its own.
 func (r *reader) startsBody(text string) bool {
 	current := &r.files[len(r.files)-1]
-	if len(current.hunks) > 0 || current.binary || current.whole {
+	if len(current.hunks) > 0 || current.binary || current.whole || r.isWrapper(text) {
 		return false
 	}
-	if text == "" || r.isWrapper(text) {
+	if current.Created && r.envelope == envelopeOpen {
+		return true // its content, though every line should have a +
+	}
+	if text == "" {
 		return false
 	}
 	return text[0] == '+' || text[0] == '-' || text[0] == ' '
@@ -320,10 +323,14 @@ func (r *reader) withinFence() (lines, behind []string, cut bool) {
 }
 
 // mergePaths joins the parts of one path, whose hunks all refer to the file as
-// it was. Parts without a path belong to the part before them.
+// it was. Parts without a path belong to the part before them, and the first to
+// the one behind.
 func mergePaths(files []FileDiff) []FileDiff {
 	merged := files[:0:0]
 	index := map[string]int{}
+	if len(files) > 1 && files[0].Path() == "" {
+		files[0].OldPath, files[0].NewPath = files[1].OldPath, files[1].NewPath
+	}
 	for _, f := range files {
 		at, known := index[f.Path()]
 		if f.Path() == "" && len(merged) > 0 {

@@ -9,9 +9,10 @@ import (
 // Counts do not end a body; they only help where a line could be both a
 // header and a change.
 func (r *reader) readBody(h hunk) {
-	for r.at < len(r.lines) && !r.endsBody(h) {
-		r.addLine(&h, r.lines[r.at])
-		r.at++
+	for ; r.at < len(r.lines) && !r.endsBody(h); r.at++ {
+		if !r.repeatsHeader() {
+			r.addLine(&h, r.lines[r.at])
+		}
 	}
 	h.cut = r.at == len(r.lines) && r.cut
 	if strings.HasPrefix(r.line(0), markerEOF) {
@@ -19,6 +20,7 @@ func (r *reader) readBody(h hunk) {
 		r.at++
 	}
 	dropProse(&h)
+	h.settleEnds()
 	file := r.current()
 	if file.Created {
 		allAdded(&h)
@@ -77,6 +79,18 @@ func (r *reader) isFileHeader(h hunk) bool {
 	return false
 }
 
+// repeatsHeader says that the current line is not an added "++ b/x" but names
+// the file once more.
+func (r *reader) repeatsHeader() bool {
+	name, ok := strings.CutPrefix(r.lines[r.at], "+++ ")
+	if !ok {
+		return false
+	}
+	name, prefixed := strings.CutPrefix(headerPath(name), "b/")
+	path := r.current().Path()
+	return name == path && path != "" || prefixed && path == "" && looksLikePath(name)
+}
+
 // nothingFollows says whether only blank lines come after the current one.
 func (r *reader) nothingFollows() bool {
 	for _, text := range r.lines[r.at+1:] {
@@ -111,16 +125,19 @@ var noNewline = regexp.MustCompile(`^\\{1,2} [Nn]o newline`)
 func (h *hunk) markEnd() {
 	if len(h.lines) > 0 {
 		h.lines[len(h.lines)-1].unended = true
-		h.settleEnds()
 	}
 }
 
-// settleEnds works out which sides end without a newline.
+// settleEnds works out which sides end without a newline: those whose last line
+// has the marker.
 func (h *hunk) settleEnds() {
-	h.oldEnd, h.newEnd = false, false
 	for _, l := range h.lines {
-		h.oldEnd = h.oldEnd || l.unended && l.op != add
-		h.newEnd = h.newEnd || l.unended && l.op != remove
+		if l.op != add {
+			h.oldEnd = l.unended
+		}
+		if l.op != remove {
+			h.newEnd = l.unended
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package patch
 import (
 	"html"
 	"slices"
+	"strings"
 )
 
 // An alignment forgives context that is a little wrong. Here is what tells a
@@ -60,13 +61,15 @@ func (s *source) slipsByEscape(old []line, p place) (text string, escaped bool) 
 			continue
 		}
 		file := normal(s.lines[p.at[i]], 2)
-		plain, ok := unquoteJSON(l.text)
-		if ok && normal(plain, 2) == file || normal(html.UnescapeString(l.text), 2) == file {
+		if normal(jsonEscapes.Replace(l.text), 2) == file || normal(html.UnescapeString(l.text), 2) == file {
 			return l.text, true
 		}
 	}
 	return "", false
 }
+
+// jsonEscapes undoes what JSON does to a line of text.
+var jsonEscapes = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\t`, "\t", `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // alignNewSide finds where the hunk has been applied already, though its context
 // is a little wrong: its added lines stand there exactly.

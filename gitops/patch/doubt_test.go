@@ -63,7 +63,13 @@ func TestDoubtfulAlignments(t *testing.T) {
 	}
 	without := strings.Replace(src, "line 5 of the file\n", "", 1)
 	lines := "@@\n line 18 of the file\n line 19 of the file\n-same thing\n-same thing\n-line 23 of the file\n line 24 of the file\n line 25 of the file\n"
+	indented := "outer {\n\tinner {\n\t\tone()\n\t\ttwo()\n\t\tthree()\n\t}\n}\n"
+	quoted := "open()\nsay(\"a\\tb\")\nmore()\n\tclose(\"door\")\nend of it\n"
 	checkExamples(t, map[string]example{
+		"two maps of the indentation":          {src: indented, diff: "@@\n outer {\n \tinner {\n \tone()\n-\ttwo()\n+\t\tTWO()\n \t\tthree()\n \t}\n", code: NoMatch},
+		"one line slipped":                     {src: indented, diff: "@@\n outer {\n \tinner {\n \tone()\n-\t\ttwo()\n+\t\tTWO()\n \t\tthree()\n \t}\n", want: strings.Replace(indented, "two", "TWO", 1)},
+		"escapes for slips":                    {src: quoted, diff: "@@\n open()\n-say(\"a\\tb\")\n+say(\\\"c\\\")\n more()\n \tclose(\\\"door\\\")\n end  of it\n", code: NoMatch},
+		"brackets are not invented":            {src: "a {\n\n\tfirst thing\n\tsecond thing\n\tthird thing\n}\n", diff: "@@\n }\n \n+new()\n \tfirst thing\n \tsecond thing\n \tthird thing\n", code: NoMatch},
 		"a line invented at the edge":          {src: src, diff: counted("5", "4"), want: without},
 		"the header counts it as an added one": {src: src, diff: counted("4", "4"), code: ForgottenPlus},
 		"one of three equal lines":             {src: src, diff: lines, code: GapInRemoved},

@@ -242,8 +242,7 @@ func (r *reader) readHunk() {
 	r.readBody(h)
 }
 
-// skipLateHeader skips the header of the file, or the half of it that names the
-// new side, where it follows the hunk's.
+// skipLateHeader skips the header of the file where it follows the hunk's.
 func (r *reader) skipLateHeader() {
 	old, oldOK := strings.CutPrefix(r.line(0), "--- ")
 	new, newOK := strings.CutPrefix(r.line(1), "+++ ")
@@ -252,11 +251,6 @@ func (r *reader) skipLateHeader() {
 			r.nameFile(headerPath(old), headerPath(new))
 		}
 		r.at += 2
-		return
-	}
-	new, newOK = strings.CutPrefix(r.line(0), "+++ ")
-	if path := r.current().Path(); newOK && path != "" && strings.TrimPrefix(headerPath(new), "b/") == strings.TrimPrefix(path, "a/") {
-		r.at++
 	}
 }
 

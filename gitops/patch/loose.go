@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -92,17 +93,21 @@ func (r *reader) endBlock() {
 }
 
 // looksLost finds a block outside of the hunks that is about this file: it
-// removes a line that the file has, or adds one beside it. It returns the
-// block's first changed line.
+// removes a line that the file has, adds one beside such a line, or adds one
+// that is no item of a list. It returns the block's line that shows it.
 func (s *source) looksLost(stray [][]string) (text string, lost bool) {
 	for _, block := range stray {
 		adds := slices.ContainsFunc(block, func(text string) bool { return operatorOf(text) == add })
 		for _, text := range block {
-			op := operatorOf(text)
-			if (op == remove || op == keep && adds) && !trivial(text[1:]) && s.form(2).id(text[1:], 2) >= 0 {
+			op, rest := operatorOf(text), text[min(1, len(text)):]
+			here := op != 0 && !trivial(rest) && s.form(2).id(rest, 2) >= 0
+			if op == remove && here || op == keep && adds && here || op == add && !listItem.MatchString(text) {
 				return text, true
 			}
 		}
 	}
 	return "", false
 }
+
+// listItem is a line of prose that begins with an operator.
+var listItem = regexp.MustCompile(`^[-+] \S`)

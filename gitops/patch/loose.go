@@ -19,6 +19,7 @@ func (r *reader) startsLooseHunk() bool {
 		return false
 	}
 	lines := map[operation]int{}
+	list := true
 	for at := r.at; at < len(r.lines) && !r.endsLoose(at); at++ {
 		text := r.lines[at]
 		op := operatorOf(text)
@@ -26,9 +27,10 @@ func (r *reader) startsLooseHunk() bool {
 			return false
 		}
 		lines[op]++
+		list = list && (op != add && op != remove || listItem.MatchString(text))
 	}
 	if lines[add] > 0 {
-		return lines[keep]+lines[remove] > 0
+		return lines[keep]+lines[remove] > 0 && !list
 	}
 	return lines[remove] > 0 && r.inDiffFence()
 }
@@ -109,5 +111,5 @@ func (s *source) looksLost(stray [][]string) (text string, lost bool) {
 	return "", false
 }
 
-// listItem is a line of prose that begins with an operator.
-var listItem = regexp.MustCompile(`^[-+] \S`)
+// listItem is a line of prose that begins with an operator, "+1" among them.
+var listItem = regexp.MustCompile(`^([-+] \S|\+\d)`)

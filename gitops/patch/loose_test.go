@@ -24,7 +24,7 @@ func TestNoHunkIsTakenForProse(t *testing.T) {
 		"a header of another kind":      {src: src, diff: "=== -3,3 +3,3 ===\n" + first + "@@\n" + second, code: NoMatch},
 		"a damaged header":              {src: src, diff: named + "@@\n" + second + "```\n>@@ -3,3 +3,3 @@\n" + first, code: NoMatch},
 		"the end in the middle":         {src: src, diff: "*** Begin Patch\n*** Update File: list.txt\n@@\n" + first + "*** End Patch\n" + second, code: NoMatch},
-		"a list of bullets":             {src: src, diff: "It\n- changes 21\n- keeps the rest\n+ adds nothing\n\n" + named + "@@\n" + second, want: one},
+		"a list of bullets":             {src: src, diff: "+1 to that. It\n- changes 21\n- keeps the rest\n+ adds nothing\n\n" + named + "@@\n" + second, want: one},
 		"the name again, within":        {src: src, diff: named + "@@\n line 20 of the file\n+++ b/list.txt\n-line 21 of the file\n+TWENTY-ONE\n", want: one},
 		"the name behind the header":    {src: src, diff: "@@ -20,3 +20,3 @@\n" + named + second, want: one},
 		"converted to CRLF twice":       {src: src, diff: strings.ReplaceAll("@@\n"+second, "\n", "\r\r\n"), want: one},

@@ -213,7 +213,7 @@ func (s *source) breaksOff(f finding) bool {
 		return exact && trailing == 0
 	}
 	missing := min(h.oldCount-old, h.newCount-new)
-	if exact && missing > 0 && h.oldCount-old != h.newCount-new {
+	if exact && missing > 0 && trailing < fullContext && h.oldCount-old != h.newCount-new {
 		return true // what is missing has a change
 	}
 	return trailing < fullContext && trailing < leading || trailing == 0 || exact && missing >= fullContext

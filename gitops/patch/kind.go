@@ -36,7 +36,7 @@ func (s *source) settleIndentation(set placements) {
 		}
 		indent := &f.places[0].indent
 		switch {
-		case shifted && f.weak && indent.same():
+		case shifted && f.weak && indent.same() && !f.atStated():
 			f.failure = Ambiguous // brackets at a depth that the rest of the diff shows to be wrong
 			continue
 		case indent.same() && s.foreignIndentation(*f):
@@ -210,7 +210,8 @@ func (s *source) addsUnseen(f finding) bool {
 
 // eitherKind says that a map of tabs and spaces is not certain for the hunk's
 // added lines: lines near it use both, or they are within a literal, whose
-// white space is content and not indentation unless all of it is of one kind.
+// white space is content and not indentation, unless all of it is of one kind or
+// the whole file is without tabs.
 func (s *source) eitherKind(f finding) bool {
 	p := f.places[0]
 	code := false
@@ -223,7 +224,7 @@ func (s *source) eitherKind(f finding) bool {
 		case text == l.text:
 		case open == noLiteral:
 			code = true
-		case !s.literalKind(l.at).only(p.indent.toTabs):
+		case !s.literalKind(l.at).only(p.indent.toTabs) && (p.indent.toTabs || s.hasTabs()):
 			return true
 		}
 	}
@@ -235,6 +236,11 @@ func (s *source) eitherKind(f finding) bool {
 		return file.tabs <= rare*(file.spaces+file.mixed) || s.mixesIndentation(p)
 	}
 	return file.spaces <= fewer*file.tabs
+}
+
+// hasTabs says that a line of the file is indented by a tab, wherever it stands.
+func (s *source) hasTabs() bool {
+	return slices.ContainsFunc(s.lines, func(text string) bool { return strings.Contains(indentOf(text), "\t") })
 }
 
 // only says that all lines that are indented use tabs, or else spaces.

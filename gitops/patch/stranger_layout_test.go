@@ -6,13 +6,11 @@ import (
 
 // Rules 9, 14 and 15: indentation, order, line endings.
 var layoutClasses = []class{
-	{name: "tabs to 4 spaces", make: func(w *work) bool { return usesTabs(w) && w.mapLines(reindent("\t", "    ")) }},
-	{name: "tabs to 8 spaces", make: func(w *work) bool { return usesTabs(w) && w.mapLines(reindent("\t", "        ")) }},
-	{name: "tabs to 2 spaces", make: func(w *work) bool { return usesTabs(w) && w.mapLines(reindent("\t", "  ")) }},
-	{name: "4 spaces to tabs", make: func(w *work) bool { return usesUnit(w, "    ") && w.mapLines(reindent("    ", "\t")) }},
-	// In a template literal white space is content, so what JavaScript adds there
-	// is refused.
-	{name: "2 spaces to tabs", least: 0.9, make: func(w *work) bool { return usesUnit(w, "  ") && w.mapLines(reindent("  ", "\t")) }},
+	{name: "tabs to 4 spaces", make: func(w *work) bool { return usesTabs(w) && w.reindented("\t", "    ") }},
+	{name: "tabs to 8 spaces", make: func(w *work) bool { return usesTabs(w) && w.reindented("\t", "        ") }},
+	{name: "tabs to 2 spaces", make: func(w *work) bool { return usesTabs(w) && w.reindented("\t", "  ") }},
+	{name: "4 spaces to tabs", make: func(w *work) bool { return usesUnit(w, "    ") && w.reindented("    ", "\t") }},
+	{name: "2 spaces to tabs", make: func(w *work) bool { return usesUnit(w, "  ") && w.reindented("  ", "\t") }},
 	{name: "tabs to spaces, added right", make: func(w *work) bool {
 		change := reindent("\t", "    ")
 		return usesTabs(w) && w.mapLines(func(text string) string {
@@ -124,6 +122,27 @@ var layoutClasses = []class{
 	{name: "context of 1", context: 1, make: func(*work) bool { return true }},
 	{name: "context of 2", context: 2, make: func(*work) bool { return true }},
 	{name: "context of 6", context: 6, make: func(*work) bool { return true }},
+}
+
+// reindented writes the whole diff with another kind of indentation, where a
+// reader can see that from what it keeps or removes, and where no line that it
+// changes in nothing but indentation becomes one that it does not change.
+func (w *work) reindented(from, to string) bool {
+	shows, collapses := false, false
+	change := reindent(from, to)
+	for _, b := range w.blocks {
+		removed := map[string]string{}
+		for _, text := range b.lines {
+			after := change(text)
+			shows = shows || text[0] != '+' && after != text
+			if text[0] == '-' {
+				removed[after[1:]] = text[1:]
+			}
+			before, again := removed[after[1:]]
+			collapses = collapses || text[0] == '+' && again && before != text[1:]
+		}
+	}
+	return shows && !collapses && w.mapLines(change)
 }
 
 // reindent replaces the unit of indentation at the start of lines.

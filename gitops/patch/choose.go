@@ -30,6 +30,8 @@ type finding struct {
 	// places. The others are those at another depth.
 	weak   bool
 	strict int
+	// alone says that it has one place, at whatever depth.
+	alone bool
 }
 
 // notes says for the model what was forgiven.

@@ -219,19 +219,21 @@ func addHeadings(hunks []testHunk, old string) {
 type headerStyle struct {
 	name  string
 	write func(rng *rand.Rand, h testHunk) string
+	// decides says that a reader can tell by it which of several places is meant.
+	decides bool
 }
 
 var headerStyles = []headerStyle{
 	{"exact", func(_ *rand.Rand, h testHunk) string {
 		old, new := h.counts()
 		return strings.TrimSpace(fmt.Sprintf("@@ -%d,%d +%d,%d @@ %s", h.oldStart, old, h.newStart, new, h.heading))
-	}},
+	}, true},
 	{"wrong", func(rng *rand.Rand, h testHunk) string {
 		old, new := h.counts()
 		return fmt.Sprintf("@@ -%d,%d +%d,%d @@", max(1, h.oldStart+rng.IntN(61)-30), max(0, old+rng.IntN(5)-2), max(1, h.newStart+rng.IntN(61)-30), max(0, new+rng.IntN(5)-2))
-	}},
-	{"bare", func(*rand.Rand, testHunk) string { return "@@" }},
-	{"heading", func(_ *rand.Rand, h testHunk) string { return strings.TrimSpace("@@ " + h.heading) }},
+	}, false},
+	{"bare", func(*rand.Rand, testHunk) string { return "@@" }, false},
+	{"heading", func(_ *rand.Rand, h testHunk) string { return strings.TrimSpace("@@ " + h.heading) }, false},
 }
 
 // render writes the diff.
@@ -249,6 +251,40 @@ func render(rng *rand.Rand, hunks []testHunk, style headerStyle) string {
 		}
 	}
 	return b.String()
+}
+
+// undecided says that a hunk's old or new side stands in several places, white
+// space aside, so that without a number no reader could tell which is meant.
+func undecided(hunks []testHunk, src string) bool {
+	file := strings.Split(src, "\n")
+	for i, text := range file {
+		file[i] = strings.TrimSpace(text)
+	}
+	for _, h := range hunks {
+		var old, new []string
+		for _, l := range h.lines {
+			if l[0] == ' ' || l[0] == '-' {
+				old = append(old, strings.TrimSpace(l[1:]))
+			}
+			if l[0] == ' ' || l[0] == '+' {
+				new = append(new, strings.TrimSpace(l[1:]))
+			}
+		}
+		if standsAt(file, old) != 1 || standsAt(file, new) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// standsAt counts in how many places of a file lines stand.
+func standsAt(file, lines []string) (n int) {
+	for at := range len(file) - len(lines) + 1 {
+		if slices.Equal(file[at:at+len(lines)], lines) {
+			n++
+		}
+	}
+	return n
 }
 
 // cloneHunks copies hunks so that they can be corrupted.
@@ -272,7 +308,7 @@ type testCase struct {
 // makeCase corrupts a pair's diff by a class; ok is false when the class has
 // nothing to corrupt in it.
 func makeCase(rng *rand.Rand, p pair, c class, style headerStyle) (testCase, bool) {
-	hunks := cloneHunks(makeDiff(p.old, p.new))
+	hunks := makeDiff(p.old, p.new)
 	if len(hunks) == 0 {
 		return testCase{}, false
 	}
@@ -280,8 +316,11 @@ func makeCase(rng *rand.Rand, p pair, c class, style headerStyle) (testCase, boo
 		return testCase{}, false
 	}
 	tc := testCase{pair: p, src: p.old, want: p.new, refuse: c.refuse}
-	w := &work{rng: rng, hunks: hunks, src: p.old, want: p.new}
+	w := &work{rng: rng, hunks: cloneHunks(hunks), src: p.old, want: p.new}
 	if c.hunks != nil && !c.hunks(w) {
+		return testCase{}, false
+	}
+	if !style.decides && !c.refuse && undecided(hunks, p.old) {
 		return testCase{}, false
 	}
 	tc.src, tc.want = w.src, w.want

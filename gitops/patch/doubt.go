@@ -26,7 +26,7 @@ func (s *source) doubt(f *finding, applied bool) {
 	case s.outsideHeading(*f):
 		f.refuse(Ambiguous, "It fits at line %d alone, and that is not in the block that its header names (%q). Copy the lines of the right place exactly, or leave the name out.", first, f.hunk.headings[len(f.hunk.headings)-1])
 	case s.looserAtStated(*f):
-		f.refuse(Ambiguous, "It fits at line %d, but on line %d, which its header names, the file has the same but for white space. Copy the lines of the right place exactly.", first, f.hunk.start)
+		f.refuse(Ambiguous, "It fits at line %d, but on line %d, which its header names, the file has nearly the same. Copy the lines of the right place exactly.", first, f.hunk.start)
 	}
 }
 
@@ -51,6 +51,7 @@ func (s *source) doubtBrackets(f *finding) {
 	f.weak = true
 	f.strict = len(f.places)
 	f.places = append(f.places, s.otherPlaces(*f, s.places(old, 2))...)
+	f.alone = len(f.places) == 1
 }
 
 // newSideThere says that the new side stands, more exactly, where the old side
@@ -90,10 +91,29 @@ func (s *source) newSideElsewhere(f *finding) bool {
 }
 
 // looserAtStated says that the old side stands on the stated line as well, only
-// less exactly than where it was found.
+// less exactly than where it was found: but for white space, or for a slip or
+// two in its context.
 func (s *source) looserAtStated(f finding) bool {
-	old := f.hunk.old()
-	return f.hunk.start > 0 && f.places[0].level < 2 && s.standsAt(old, f.hunk.start-1, 2)
+	old, start := f.hunk.old(), f.hunk.start-1
+	if start < 0 || f.places[0].level > 1 || len(old) == 0 || start+len(old) > len(s.lines) {
+		return false
+	}
+	slips := 0
+	for i, l := range old {
+		mine, file := normal(l.text, 2), normal(s.lines[start+i], 2)
+		if mine == file {
+			continue
+		}
+		slips++
+		if allowed := min(maxSlips, len(mine)/4); l.op != keep || distance(mine, file, allowed) > allowed {
+			return false
+		}
+	}
+	if slips > 0 {
+		return slips <= maxSlips && len(old)-slips >= minAnchors
+	}
+	_, ok := s.placeAt(old, start, 2)
+	return ok
 }
 
 // outsideHeading says that the only place is in front of the line that the

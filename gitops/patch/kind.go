@@ -36,7 +36,7 @@ func (s *source) settleIndentation(set placements) {
 		}
 		indent := &f.places[0].indent
 		switch {
-		case shifted && f.weak && indent.same() && !f.atStated():
+		case shifted && f.weak && indent.same() && !f.alone && !f.atStated():
 			f.failure = Ambiguous // brackets at a depth that the rest of the diff shows to be wrong
 			continue
 		case indent.same() && s.foreignIndentation(*f):

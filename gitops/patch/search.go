@@ -329,10 +329,17 @@ func (h hunk) withoutNumbers() (hunk, bool) {
 	lines := slices.Clone(h.lines)
 	stripped := map[operation]int{}
 	left := map[operation]int{}
+	old := 0
 	for i, l := range lines {
-		text, ok := cutNumber(l.text)
+		number, text, ok := cutNumber(l.text)
+		if l.op != add {
+			old++
+		}
 		switch {
 		case ok:
+			if l.op == keep && stripped[keep] == 0 {
+				h.start, h.countsStated = max(0, number-old+1), false // better than the header's
+			}
 			stripped[l.op]++
 			lines[i].text = text
 		case strings.TrimSpace(l.text) != "":
@@ -356,22 +363,22 @@ func (h hunk) withoutNumbers() (hunk, bool) {
 	return h, true
 }
 
-// cutNumber removes a line number as read_file and others print it.
-func cutNumber(text string) (string, bool) {
-	rest := strings.TrimLeft(text, " ")
+// cutNumber takes a line number, as read_file and others print it, from a line.
+func cutNumber(text string) (number int, rest string, ok bool) {
+	rest = strings.TrimLeft(text, " ")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	if digits == 0 {
-		return text, false
+		return 0, text, false
 	}
-	rest = rest[digits:]
+	number, rest = smallNumber(rest[:digits]), rest[digits:]
 	if after, ok := strings.CutPrefix(rest, "\t"); ok {
-		return after, true
+		return number, after, true
 	}
 	if after, ok := strings.CutPrefix(rest, " | "); ok {
-		return after, true
+		return number, after, true
 	}
 	if rest == " |" {
-		return "", true
+		return number, "", true
 	}
-	return text, false
+	return 0, text, false
 }

@@ -109,6 +109,9 @@ func (b *Toolbox) computeFile(call agents.Call, wanted string, file patch.FileDi
 	if err != nil {
 		return change, b.patchError(name, err)
 	}
+	if err := leavesOut(name, change.source, result.Text); err != nil {
+		return change, err
+	}
 	change.Hunks, change.Deleted, change.result = result.Hunks, result.Deleted, result.Text
 	if !change.Deleted {
 		change.After = hashOf(result.Text)

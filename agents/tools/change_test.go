@@ -80,6 +80,16 @@ func TestWriteFileRefusesElisions(t *testing.T) {
 	b.works("write_file", arguments{"path": "own.go", "content": before + "func b() {}\n"}) // the line is the file's own
 }
 
+// What write_file refuses a patch and an edit must not bring in either.
+func TestNoElisionIsWrittenIntoAFile(t *testing.T) {
+	b := newBench(t, map[string]string{"a.go": "package a\n\nfunc a() {}\n\n// ... existing code ...\nfunc z() {}\n"})
+	const words = "stands for text that was left out"
+	b.fails("apply_patch", arguments{"path": "a.go", "diff": "@@\n func a() {}\n+func b() {\n+\t// ... rest of the function unchanged\n+}\n"}, words)
+	b.fails("edit", arguments{"path": "a.go", "old": "func a() {}", "new": "func a() {\n\t// ... existing code ...\n}"}, words)
+	b.works("apply_patch", arguments{"path": "a.go", "diff": "@@\n func a() {}\n \n // ... existing code ...\n-func z() {}\n+func z() int { return 2 }\n"})
+	b.works("edit", arguments{"path": "a.go", "old": "func a() {}", "new": "func a() int { return 1 }"})
+}
+
 func TestWriteFileChecksTheExpectedHash(t *testing.T) {
 	b := newBench(t, map[string]string{"a": "one\n"})
 	shown := b.works("read_file", arguments{"path": "a"})

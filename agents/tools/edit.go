@@ -62,6 +62,9 @@ func (b *Toolbox) computeEdit(call agents.Call, args editArgs) (fileChange, erro
 	if err != nil {
 		return fileChange{}, err
 	}
+	if err := leavesOut(clean, source, result.Text); err != nil {
+		return fileChange{}, err
+	}
 	return fileChange{
 		Path: clean, Before: file.Hash, After: hashOf(result.Text), Hunks: result.Hunks,
 		source: source, result: result.Text,

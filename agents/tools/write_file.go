@@ -147,6 +147,16 @@ func elided(content string, before []byte) (line string, number int) {
 	return "", 0
 }
 
+// leavesOut refuses a change that writes an elision into the file, where it would
+// stand for nothing.
+func leavesOut(name string, before, after []byte) error {
+	line, found := elided(string(after), before)
+	if found == 0 {
+		return nil
+	}
+	return &patchRefusal{path: name, counts: true, text: fmt.Sprintf("%s was not changed: an added line, %q, stands for text that was left out, and would be written as it is. Add the text itself; what is to stay needs no line.", name, line)}
+}
+
 // maxElision is the longest line that is taken for an elision; longer ones are
 // sentences that happen to use the words.
 const maxElision = 80

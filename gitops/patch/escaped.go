@@ -162,12 +162,12 @@ func (s *source) settleEscapes(hunks []hunk, plain placements) placements {
 // showsProgram says that the added lines were escaped by a program: two of them
 // have escapes, or one has a quote's number, which nobody writes by hand.
 func showsProgram(hunks []hunk) bool {
-	n := 0
+	escaped := map[string]bool{}
 	return anyAdded(hunks, func(text string) bool {
 		if escapable.MatchString(text) {
-			n++
+			escaped[text] = true
 		}
-		return n > 1 || numericQuote.MatchString(text)
+		return len(escaped) > 1 || numericQuote.MatchString(text)
 	})
 }
 

@@ -13,22 +13,23 @@
 //
 //   - Reading (read.go, header.go, body.go): [Split] takes the text apart into
 //     files and hunks. It accepts fences, prose, CRLF, every common header and
-//     the "*** Begin Patch" envelope. Readings that change the text itself
-//     (escaped lines, line numbers in front) are tried only when the plain one
-//     does not fit (search.go, escaped.go).
+//     the "*** Begin Patch" envelope. What looks like a hunk among the prose is
+//     read as one or refused, never left out (loose.go). Readings that change the
+//     text itself (escaped lines, line numbers in front) are tried only when the
+//     plain one does not fit (readings.go, escaped.go).
 //   - Locating (search.go, locate.go, indent.go): each hunk's old side is looked
 //     for in the original file on a ladder of levels. 0: the same bytes. 1:
 //     trailing white space and line endings aside. 2: white space and
 //     typographic punctuation aside, with one map of the indentation for the
-//     whole hunk. 3: an alignment (align.go, slips.go) that forgives slips in
-//     context lines only. A level counts only if no stricter one has any place.
+//     whole hunk. 3: an alignment (align.go, trace.go, slips.go) that forgives
+//     slips in context lines only. A level counts only if no stricter one has any place.
 //   - Choosing (choose.go): several places are settled by the stated line, if
 //     the rest of the diff shows that its numbers can be trusted, or by the
 //     heading, or not at all.
-//   - Doubting (doubt.go, kind.go): a place that fits is given up where the rest
-//     of the diff or of the file speaks against it: the new text is there
-//     already, the stated line fits but for white space, or nobody can tell tabs
-//     from spaces.
+//   - Doubting (doubt.go, doubt_alignment.go, kind.go, literal.go): a place that
+//     fits is given up where the rest of the diff or of the file speaks against
+//     it: the new text is there already, the stated line nearly fits, the diff was
+//     made for another state of the file, or nobody can tell tabs from spaces.
 //   - Writing (apply.go, splice.go): only removed lines leave the file and only
 //     added lines enter it. A context line of the diff is never written, so
 //     every line that is kept stays as it was, byte for byte.

@@ -63,22 +63,23 @@ func TestConversations(t *testing.T) {
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"stage":   onScene((*scene).raise),
-					"issue":   onScene((*scene).issue),
-					"comment": onScene((*scene).comment),
-					"edit":    onScene((*scene).edit),
-					"react":   onScene((*scene).react),
-					"click":   onScene((*scene).click),
-					"approve": onScene((*scene).approve),
-					"until":   onScene((*scene).await),
-					"github":  onScene((*scene).show),
-					"reject":  onScene((*scene).reject),
-					"never":   onScene((*scene).never),
-					"role":    onScene((*scene).role),
-					"protect": onScene((*scene).protect),
-					"ruleset": onScene((*scene).ruleset),
-					"commit":  onScene((*scene).commit),
-					"patch":   onScene((*scene).patch),
+					"stage":    onScene((*scene).raise),
+					"issue":    onScene((*scene).issue),
+					"comment":  onScene((*scene).comment),
+					"edit":     onScene((*scene).edit),
+					"react":    onScene((*scene).react),
+					"click":    onScene((*scene).click),
+					"approve":  onScene((*scene).approve),
+					"until":    onScene((*scene).await),
+					"github":   onScene((*scene).show),
+					"reject":   onScene((*scene).reject),
+					"never":    onScene((*scene).never),
+					"role":     onScene((*scene).role),
+					"protect":  onScene((*scene).protect),
+					"ruleset":  onScene((*scene).ruleset),
+					"commit":   onScene((*scene).commit),
+					"patch":    onScene((*scene).patch),
+					"restored": onScene((*scene).restored),
 				},
 			})
 		})
@@ -299,6 +300,18 @@ func (s *scene) prompt(ctx context.Context) (prompt fakegithub.Comment, err erro
 		return prompt.ID != 0, nil
 	})
 	return prompt, err
+}
+
+// restored says that the database comes from a backup.
+func (s *scene) restored(ctx context.Context, _ []string) error {
+	if _, err := s.prompt(ctx); err != nil {
+		return err
+	}
+	_, voided, err := s.stage.bot.store.NewRestoreEpoch(ctx)
+	if err == nil && voided != 1 {
+		err = fmt.Errorf("%d approvals were voided, want 1", voided)
+	}
+	return err
 }
 
 // until STATE [N] waits until the N-th session (the first is 1) is in a state;

@@ -33,6 +33,8 @@ type commandLine struct {
 	Plan       planCommand       `cmd:"" help:"Divide a specification into tasks, by the rules of a repository."`
 	Seed       seedCommand       `cmd:"" help:"Write the shipped agents into the database."`
 	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to date."`
+	Restored   restoredCommand   `cmd:"" help:"After a backup was restored, before the first start: void the approvals that were open in it."`
+	Audit      auditCommand      `cmd:"" help:"Check the log of who decided and did what."`
 	Fakegithub fakegithubCommand `cmd:"" help:"Serve a fake GitHub on loopback, to try things on."`
 	ApplyPatch applyPatchCommand `cmd:"" name:"apply-patch" hidden:"" help:"Apply patches given as JSON lines, for evaluation."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`

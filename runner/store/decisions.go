@@ -296,7 +296,7 @@ func (s *Store) NewRestoreEpoch(ctx context.Context) (epoch int64, voided int, e
 			continue
 		}
 		_, err := s.Decide(ctx, row.ID, Decision{State: ApprovalSuperseded, By: "host", Via: "host",
-			Reason: "a backup was restored; ask again"})
+			Reason: "a backup was restored, so it is asked anew"})
 		if errors.Is(err, ErrAlreadyDecided) {
 			continue
 		}

@@ -48,8 +48,7 @@ func (b *requestBody) request(ctx context.Context, pattern *http.Request) *http.
 			b.written.Add(1)
 		}
 	}})
-	request := pattern.WithContext(ctx)
-	request.Header = pattern.Header.Clone()
+	request := pattern.Clone(ctx)
 	request.ContentLength = int64(len(b.bytes))
 	request.GetBody = func() (io.ReadCloser, error) {
 		b.given.Add(1)

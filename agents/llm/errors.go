@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,11 +93,14 @@ func (e *endpoint) transportFailure(err error) *agents.Error {
 		failure.Retryable = credential.temporary()
 		return failure
 	}
-	text := e.clean(err.Error())
 	advice := ""
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		advice = "; check the network" + e.addressAdvice()
 	}
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
+		err, advice = http.ErrSchemeMismatch, "; check the network"+e.addressAdvice()
+	}
+	text := e.clean(err.Error())
 	failure := e.failure(agents.KindTransport, errors.New(text), "The call to "+e.provider.Name+" broke: "+text+advice+".")
 	failure.Retryable = true
 	return failure

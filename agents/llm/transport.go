@@ -1,12 +1,15 @@
 package llm
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -67,8 +70,6 @@ func newTransport(connect time.Duration) *http.Transport {
 	// Nearly every history is written with one system call.
 	made.WriteBufferSize = 256 << 10
 	made.MaxIdleConnsPerHost = 32
-	// What compresses a stream holds its events back.
-	made.DisableCompression = true
 	// A connection that died without a word would otherwise be tried again and
 	// again: all calls to a host share it.
 	made.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
@@ -83,6 +84,8 @@ func newPattern(p provider, address string) (*http.Request, error) {
 	}
 	pattern.Header.Set("Content-Type", "application/json")
 	pattern.Header.Set("Accept", "text/event-stream, application/json")
+	// What compresses a stream holds its events back.
+	pattern.Header.Set("Accept-Encoding", "identity")
 	pattern.Header.Set("User-Agent", "handoff")
 	for name, value := range p.Headers {
 		pattern.Header.Set(name, value)
@@ -107,13 +110,45 @@ func (e *endpoint) send(ctx context.Context, call call) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxBody}
+	body := answer.Body
+	switch {
+	case body == nil: // which a transport of the caller's may give
+		body = http.NoBody
+	case answer.StatusCode == http.StatusSwitchingProtocols:
+		// The body is the connection itself: no context ends a read of it.
+		_ = body.Close()
+		return nil, errSwitched
+	}
+	bounded := &boundedBody{Reader: body, Closer: body, left: maxBody}
+	if strings.EqualFold(answer.Header.Get("Content-Encoding"), "gzip") {
+		bounded.Reader = &unzipped{body: body}
+	}
+	answer.Body = bounded
 	return answer, nil
+}
+
+var errSwitched = errors.New("the server went over to another protocol")
+
+// An unzipped body is what a server compressed without being asked. It waits
+// for its first byte when it is read, not before.
+type unzipped struct {
+	body io.Reader
+	zip  *gzip.Reader
+}
+
+func (u *unzipped) Read(p []byte) (n int, err error) {
+	if u.zip == nil {
+		if u.zip, err = gzip.NewReader(u.body); err != nil {
+			return 0, err
+		}
+	}
+	return u.zip.Read(p)
 }
 
 // A boundedBody fails when more than left bytes are read.
 type boundedBody struct {
-	io.ReadCloser
+	io.Reader
+	io.Closer
 	left int64
 }
 
@@ -124,7 +159,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	b.left -= int64(n)
 	return n, err
 }

@@ -242,10 +242,10 @@ func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
 	defer l.late.Stop()
 	first, err := l.Journal.Append(l.appending, batch)
 	if err != nil {
-		return fmt.Errorf("append to the journal: %w", cmp.Or(context.Cause(l.appending), err))
+		return l.overdue(fmt.Errorf("append to the journal: %w", err))
 	}
 	if first != l.state.Seq+1 {
-		return l.reload(l.appending)
+		return l.overdue(l.reload(l.appending))
 	}
 	now := time.Now()
 	for i, record := range batch.Records {
@@ -255,6 +255,15 @@ func (l *loop) append(ctx context.Context, batch Batch, drafts ...draft) error {
 		}
 	}
 	return nil
+}
+
+// overdue adds to the error of an append that it took too long. A lost lease
+// must still be seen in it.
+func (l *loop) overdue(err error) error {
+	if err == nil || l.appending.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, context.Cause(l.appending))
 }
 
 // reload applies what others have appended.

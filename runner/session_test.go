@@ -229,24 +229,53 @@ func TestTheCostLimitEndsTheRunBeforeTheNextCall(t *testing.T) {
 	}
 }
 
-// A stalled journal takes its records for ever.
-type stalled struct{ runner.Journal }
+// A slowJournal takes for ever to append, or to read what others appended.
+type slowJournal struct {
+	runner.Journal
+	append func(ctx context.Context) (int64, error)
+	opened bool
+}
 
-func (stalled) Append(ctx context.Context, _ runner.Batch) (int64, error) {
+func (j *slowJournal) Append(ctx context.Context, _ runner.Batch) (int64, error) {
+	return j.append(ctx)
+}
+
+func (j *slowJournal) Load(ctx context.Context, from int64) ([]runner.Record, error) {
+	if !j.opened {
+		j.opened = true
+		return j.Journal.Load(ctx, from)
+	}
 	<-ctx.Done()
-	return 0, ctx.Err()
+	return nil, ctx.Err()
 }
 
 func TestAnAppendThatOutlastsTheLeaseEndsTheWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := tell(t, nil, says("done"))
-		s.journal = stalled{s.journal}
-		start := time.Now()
-		_, err := s.tryRun(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "how long a lease holds") || time.Since(start) != 15*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-	})
+	for name, appends := range map[string]func(context.Context) (int64, error){
+		"it never ends": func(ctx context.Context) (int64, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		},
+		"it ends when the lease was taken": func(ctx context.Context) (int64, error) {
+			<-ctx.Done()
+			return 0, runner.ErrFenced
+		},
+		"what others appended cannot be read": func(context.Context) (int64, error) { return 100, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := tell(t, nil, says("done"))
+				s.journal = &slowJournal{Journal: s.journal, append: appends}
+				start := time.Now()
+				_, err := s.tryRun(t.Context())
+				if err == nil || !strings.Contains(err.Error(), "how long a lease holds") || time.Since(start) != 15*time.Second {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
+				if taken := name == "it ends when the lease was taken"; errors.Is(err, runner.ErrFenced) != taken {
+					t.Errorf("the lease was taken: %v, but %v", taken, err)
+				}
+			})
+		})
+	}
 }
 
 func TestTimeSpentWaitingIsNotActive(t *testing.T) {

@@ -85,7 +85,7 @@ func (f FileDiff) applyHunks(src []byte) (Result, error) {
 		return Result{}, refuse(NoMatch, fmt.Sprintf("Outside of its hunks the diff has lines that seem to be one: %q. Put a line @@ before each hunk, and begin no other line with - or +.", text))
 	}
 	hunks := unique(f.hunks)
-	if len(hunks)*len(s.lines) > maxSearch {
+	if len(hunks) > maxHunks || len(hunks)*len(s.lines) > maxSearch {
 		return Result{}, refuse(TooLarge, fmt.Sprintf("The diff has %d hunks and the file %d lines, which is too much to search at once. Send it in several smaller diffs.", len(hunks), len(s.lines)))
 	}
 	set := s.settleEscapes(hunks, s.placeAll(hunks))
@@ -149,7 +149,7 @@ func (s *source) collect(set placements) ([]edit, error) {
 // repeats says that hunk i changes what an earlier, equal hunk changes.
 func (set placements) repeats(i int) bool {
 	for _, earlier := range set[:i] {
-		if earlier.failure == "" && slices.Equal(earlier.places[0].at, set[i].places[0].at) && earlier.hunk.body() == set[i].hunk.body() {
+		if earlier.failure == "" && slices.Equal(earlier.places[0].at, set[i].places[0].at) && earlier.hunk.sameLines(set[i].hunk) {
 			return true
 		}
 	}

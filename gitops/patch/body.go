@@ -57,26 +57,26 @@ var gitVersion = regexp.MustCompile(`^\d+\.\d+[.\w ()-]*$`)
 // running out-vote it.
 func (r *reader) isFileHeader(h hunk) bool {
 	text, next := r.lines[r.at], r.line(1)
-	if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") {
-		return false
-	}
-	old, new := h.counts()
-	running := old < h.oldCount && new < h.newCount
-	if running && strings.HasPrefix(r.line(2), "@@") {
-		// A header is followed by a hunk. So is the end of this one, if its
-		// counts say that it ends here.
-		running = old+1 == h.oldCount && new+1 == h.newCount
-	}
 	switch {
-	case running:
-		return false
 	case strings.HasPrefix(text, "--- ") && strings.HasPrefix(next, "+++ "):
 		prefixed := strings.HasPrefix(text, "--- a/") && strings.HasPrefix(next, "+++ b/")
-		return prefixed || looksLikePath(text[4:]) && looksLikePath(next[4:])
+		return (prefixed || looksLikePath(text[4:]) && looksLikePath(next[4:])) && !r.runsOn(h)
 	case r.plusOnly && strings.HasPrefix(text, "+++ ") && strings.HasPrefix(next, "@@"):
-		return looksLikePath(text[4:])
+		return looksLikePath(text[4:]) && !r.runsOn(h)
 	}
 	return false
+}
+
+// runsOn says that by its counts the hunk goes on at the current line, which
+// looks like a file's header.
+func (r *reader) runsOn(h hunk) bool {
+	old, new := h.counts()
+	if strings.HasPrefix(r.line(2), "@@") {
+		// A header is followed by a hunk. So is the end of this one, if its
+		// counts say that it ends here.
+		return old+1 == h.oldCount && new+1 == h.newCount
+	}
+	return old < h.oldCount && new < h.newCount
 }
 
 // repeatsHeader says that the current line is not an added "++ b/x" but names

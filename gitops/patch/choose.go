@@ -66,9 +66,10 @@ func (s *source) placeAll(hunks []hunk) placements {
 	for i, h := range hunks {
 		set[i] = s.search(h)
 	}
+	astray := set.astray()
 	for i := range set {
 		if len(set[i].places) > 1 && set[i].failure == "" {
-			s.settle(set, i)
+			s.settle(set, i, astray)
 		}
 	}
 	s.doubtRepeated(set)
@@ -82,15 +83,16 @@ func (s *source) placeAll(hunks []hunk) placements {
 	return set
 }
 
-// settle applies rule 8 to hunk i.
-func (s *source) settle(set placements, i int) {
+// settle applies rule 8 to hunk i. Astray says that the headers' numbers do not
+// fit together.
+func (s *source) settle(set placements, i int, astray bool) {
 	f := &set[i]
 	if tooMany(len(f.places), len(f.hunk.old())) {
 		f.failure = Ambiguous
 		return
 	}
 	chosen := -1
-	stated := f.byNumber(set.drift(i))
+	stated := f.byNumber(set.drift(i, astray))
 	heading := s.byHeading(*f)
 	switch {
 	case heading >= 0 && (stated >= 0 && stated != heading || f.nearerThan(heading)):
@@ -129,8 +131,8 @@ type drift struct {
 func (d drift) proven() bool { return d.agree > 0 && (d.lines == 0 || d.agree > 1) }
 
 // drift compares the stated with the true lines of the settled hunks.
-func (set placements) drift(except int) drift {
-	d := drift{astray: set.astray()}
+func (set placements) drift(except int, astray bool) drift {
+	d := drift{astray: astray}
 	for i, f := range set {
 		d.countsWrong = d.countsWrong || !f.countsHold()
 		if i == except || len(f.places) != 1 || f.failure != "" || f.hunk.start == 0 {
@@ -239,9 +241,16 @@ func (s *source) byHeading(f finding) int {
 	return chosen
 }
 
+// maxHeadings bounds the headings of a hunk that are looked for. Nobody nests so
+// many blocks.
+const maxHeadings = 8
+
 // heading is the line that the innermost of the hunk's headings names, -1 for
 // none or several.
 func (s *source) heading(h hunk) int {
+	if len(h.headings) > maxHeadings {
+		return -1
+	}
 	heading := -1
 	for _, text := range h.headings {
 		if heading = s.findHeading(text, heading+1); heading < 0 {

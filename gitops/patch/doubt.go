@@ -171,9 +171,11 @@ func (s *source) doubtRepeated(set placements) {
 
 // otherPlaces are those of a list that a finding does not have.
 func (s *source) otherPlaces(f finding, all []place) []place {
-	return slices.DeleteFunc(all, func(p place) bool {
-		return slices.ContainsFunc(f.places, func(q place) bool { return p.first() == q.first() })
-	})
+	known := map[int]bool{}
+	for _, p := range f.places {
+		known[p.first()] = true
+	}
+	return slices.DeleteFunc(all, func(p place) bool { return known[p.first()] })
 }
 
 // doubtOrder refuses a hunk that is out of the order in which the diff goes

@@ -221,19 +221,19 @@ const maxVotes = 64
 // closest finds the offset at which most of the old lines stand in the file.
 func (s *source) closest(h hunk, old []line) (start, matching int) {
 	f := s.form(2)
-	votes := map[int]int{}
+	voters := map[int32][]int{} // the old lines, by what they equal in the file
 	for i, l := range old {
-		id := f.id(l.text, 2)
-		if id < 0 || f.counts[id] > maxVotes {
-			continue
+		if id := f.id(l.text, 2); id >= 0 && f.counts[id] <= maxVotes {
+			voters[id] = append(voters[id], i)
 		}
-		weight := 3
-		if trivial(l.text) {
-			weight = 1
-		}
-		for at, other := range f.ids {
-			if other == id {
-				votes[at-i] += weight
+	}
+	votes := map[int]int{}
+	for at, id := range f.ids {
+		for _, i := range voters[id] {
+			if trivial(old[i].text) {
+				votes[at-i]++
+			} else {
+				votes[at-i] += 3
 			}
 		}
 	}

@@ -142,31 +142,16 @@ func (s *source) showsKind(f finding) bool {
 
 // kind counts the file's lines outside of literals and comments.
 func (s *source) kind() kind {
-	var k kind
+	if s.style != nil {
+		return *s.style
+	}
+	s.style = &kind{}
 	for i, open := range s.literals() {
 		if open == noLiteral {
-			k.count(s.lines[i])
+			s.style.count(s.lines[i])
 		}
 	}
-	return k
-}
-
-// literalKind counts the lines of the literal that is open at a line or opened
-// by it.
-func (s *source) literalKind(at int) kind {
-	var k kind
-	for _, text := range s.literalLines(at) {
-		k.count(text)
-	}
-	return k
-}
-
-func (s *source) literalLines(at int) []string {
-	from, to := s.literalAround(at)
-	if from == to {
-		from, to = s.literalAround(at + 1)
-	}
-	return s.lines[from:to]
+	return *s.style
 }
 
 // fewer is how many times rarer a kind of indentation must be in a file to be
@@ -188,7 +173,7 @@ func (s *source) foreignIndentation(f finding) bool {
 	if k.oldCode == (kind{}) && (k.addedCode.foreignTo(file) || k.added.foreignTo(file) && s.addsUnseen(f)) {
 		return true
 	}
-	return k.old == (kind{}) && (k.added.foreignTo(file) || k.added != k.addedCode && k.added.foreignTo(s.literalKind(f.places[0].first())))
+	return k.old == (kind{}) && (k.added.foreignTo(file) || k.added != k.addedCode && k.added.foreignTo(s.literalAt(f.places[0].first()).kind))
 }
 
 // addsUnseen says that within a literal the hunk adds indented lines, and none
@@ -201,7 +186,7 @@ func (s *source) addsUnseen(f finding) bool {
 			continue
 		}
 		unseen = true
-		if slices.ContainsFunc(s.literalLines(l.at), func(text string) bool { return indentOf(text) == indent }) {
+		if s.literalAt(l.at).indents[indent] {
 			return false
 		}
 	}
@@ -214,7 +199,7 @@ func (s *source) addsUnseen(f finding) bool {
 // the whole file is without tabs.
 func (s *source) eitherKind(f finding) bool {
 	p := f.places[0]
-	code := false
+	code, content := false, false
 	for l, open := range s.follow(f) {
 		if l.op != add {
 			continue
@@ -224,9 +209,12 @@ func (s *source) eitherKind(f finding) bool {
 		case text == l.text:
 		case open == noLiteral:
 			code = true
-		case !s.literalKind(l.at).only(p.indent.toTabs) && (p.indent.toTabs || s.hasTabs()):
-			return true
+		default:
+			content = content || !s.literalAt(l.at).kind.only(p.indent.toTabs)
 		}
+	}
+	if content && (p.indent.toTabs || s.hasTabs()) {
+		return true
 	}
 	if !code {
 		return false

@@ -49,6 +49,8 @@ func opening(text string, start bool) (at int, opened literal) {
 	for at := 0; at < len(text); at++ {
 		rest := text[at:]
 		switch text[at] {
+		case '\\':
+			at++ // the mark behind it opens nothing, and is not looked for its end again and again
 		case '`':
 			if !strings.HasPrefix(rest, "```") { // the fence of a Markdown file
 				return at + 1, "`"
@@ -126,19 +128,45 @@ func (s *source) followFrom(from int) (opened int, open literal) {
 	return opened, open
 }
 
-// literalAround is the run of lines around a line that begin within one
-// literal, as from and to; it is empty where the line does not.
-func (s *source) literalAround(line int) (from, to int) {
+// A literalRun is a run of lines that begin within one literal, and how they are
+// indented. The zero value has no lines.
+type literalRun struct {
+	from, to int
+	kind     kind
+	indents  map[string]bool
+}
+
+// literalAt is the run of the literal that is open at a line or opened by it. A
+// hunk asks for the same one for many of its lines.
+func (s *source) literalAt(line int) literalRun {
 	within := s.literals()
-	if line < 0 || line >= len(within) || within[line] == noLiteral {
-		return 0, 0
+	if line < 0 || line >= len(within) {
+		return literalRun{}
 	}
-	from, to = line, line
-	for from > 0 && within[from-1] != noLiteral {
-		from--
+	if within[line] == noLiteral {
+		line++
 	}
-	for to < len(within) && within[to] != noLiteral {
-		to++
+	if line == len(within) || within[line] == noLiteral {
+		return literalRun{}
 	}
-	return from, to
+	if line < s.around.from || line >= s.around.to {
+		s.around = s.literalRun(line)
+	}
+	return s.around
+}
+
+// literalRun collects the run around a line that begins within a literal.
+func (s *source) literalRun(line int) literalRun {
+	r := literalRun{from: line, to: line, indents: map[string]bool{}}
+	for r.from > 0 && s.within[r.from-1] != noLiteral {
+		r.from--
+	}
+	for r.to < len(s.within) && s.within[r.to] != noLiteral {
+		r.to++
+	}
+	for _, text := range s.lines[r.from:r.to] {
+		r.kind.count(text)
+		r.indents[indentOf(text)] = true
+	}
+	return r
 }

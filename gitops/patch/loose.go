@@ -15,13 +15,14 @@ import (
 // file's header was: a block, up to the next header or the end, in which every
 // line has an operator, and which shows where its change belongs.
 func (r *reader) startsLooseHunk() bool {
-	if r.open || operatorOf(r.line(0)) == 0 || !r.beginsBlock() {
+	if r.open || r.at < r.proseTo || operatorOf(r.line(0)) == 0 || !r.beginsBlock() {
 		return false
 	}
 	lines := map[operation]int{}
 	list := true
-	for at := r.at; at < len(r.lines) && !r.endsLoose(at); at++ {
-		text := r.lines[at]
+	// What keeps a block from being a hunk keeps its later parts too.
+	for r.proseTo = r.at; r.proseTo < len(r.lines) && !r.endsLoose(r.proseTo); r.proseTo++ {
+		text := r.lines[r.proseTo]
 		op := operatorOf(text)
 		if op == 0 && strings.TrimSpace(text) != "" {
 			return false

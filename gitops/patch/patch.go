@@ -55,6 +55,10 @@ const (
 	// maxAlignment bounds hunk lines × file lines of an alignment, which costs
 	// about that many steps.
 	maxAlignment = 20_000_000
+	// maxAlignments bounds the steps of all alignments of a diff together.
+	maxAlignments = 10 * maxAlignment
+	// maxHunks bounds the hunks of one file, which are compared with each other.
+	maxHunks = 4096
 	// maxSearch bounds hunks × file lines, which is what looking for every
 	// hunk costs. Real diffs stay below it by orders of magnitude.
 	maxSearch = 100_000_000

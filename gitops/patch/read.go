@@ -151,6 +151,8 @@ type reader struct {
 	// is the one that is being skipped.
 	stray [][]string
 	block []string
+	// proseTo is the line up to which no loose hunk begins.
+	proseTo int
 }
 
 type envelopeState int

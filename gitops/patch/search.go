@@ -44,6 +44,10 @@ func (s *source) search(h hunk) finding {
 		return finding{hunk: h, failure: AlreadyApplied}
 	}
 	trimmed, _ := h.trimmed()
+	if s.aligned > maxAlignments {
+		return finding{hunk: h, failure: TooLarge}
+	}
+	s.aligned += min(len(trimmed.lines)*len(s.lines), maxAlignment)
 	if p, ok := s.align(trimmed); ok {
 		f := finding{hunk: trimmed, places: []place{p}}
 		s.doubtAlignment(&f)
@@ -160,9 +164,17 @@ func (s *source) alreadyThere(h hunk, places []place, level int) bool {
 	}
 	applied := s.places(h.newSide(), level)
 	there := func(p place) bool {
-		return slices.ContainsFunc(applied, func(q place) bool {
-			return q.first() == p.first() || q.last() == p.last() || q.first() < p.first() && p.last() < q.last()
-		})
+		// The new side is longer, so it begins no further in front than its length.
+		near, _ := slices.BinarySearchFunc(applied, p.first()-new, func(q place, line int) int { return q.first() - line })
+		for _, q := range applied[near:] {
+			if q.first() > p.first() {
+				break
+			}
+			if q.first() == p.first() || q.last() >= p.last() {
+				return true
+			}
+		}
+		return false
 	}
 	stated := slices.ContainsFunc(places, func(p place) bool { return p.first()+1 == h.start && !there(p) })
 	return !stated && slices.ContainsFunc(places, there)

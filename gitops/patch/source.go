@@ -20,6 +20,12 @@ type source struct {
 	// within says for each line what literal is open where it begins; filled
 	// when first needed.
 	within []literal
+	// around is the literal that was asked for last, style how the file's code is
+	// indented; filled when first needed.
+	around literalRun
+	style  *kind
+	// aligned counts the steps that alignments have taken.
+	aligned int
 }
 
 // A form is the lines of a file at one level of exactness.

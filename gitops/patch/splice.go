@@ -115,10 +115,15 @@ func folded(lines []string) []string {
 
 // inOrder counts the lines of part that are in whole, one after the other.
 func inOrder(part, whole []string) int {
-	n := 0
+	where := map[string][]int{} // both may be as long as a diff
+	for at, text := range whole {
+		where[text] = append(where[text], at)
+	}
+	n, from := 0, 0
 	for _, text := range part {
-		if at := slices.Index(whole, text); at >= 0 {
-			whole = whole[at+1:]
+		places := where[text]
+		if next, _ := slices.BinarySearch(places, from); next < len(places) {
+			from = places[next] + 1
 			n++
 		}
 	}
@@ -252,6 +257,11 @@ func (h hunk) changedLines() (added, removed int) {
 		}
 	}
 	return added, removed
+}
+
+// sameLines says that two hunks do the same: their bodies are equal.
+func (h hunk) sameLines(other hunk) bool {
+	return slices.EqualFunc(h.lines, other.lines, func(a, b line) bool { return a.op == b.op && a.text == b.text })
 }
 
 // body is the hunk's text, by which duplicates are recognised.

@@ -76,7 +76,10 @@ func TestBadSettings(t *testing.T) {
 		"unknown provider":       {Provider: "acme"},
 		"address with a key":     {Provider: ProviderOpenAI, BaseURL: "https://user:" + canary + "@host/v1"},
 		"address without scheme": {Provider: ProviderOpenAI, BaseURL: "host/v1"},
-		"key with a line feed":   {Provider: ProviderZAI},
+		// What is added to it would be no path.
+		"address with an empty query": {Provider: ProviderOpenAI, BaseURL: "https://host/v1?"},
+		"address with a fragment":     {Provider: ProviderOpenAI, BaseURL: "https://host/v1#top"},
+		"key with a line feed":        {Provider: ProviderZAI},
 	} {
 		config.Getenv = environment(map[string]string{"OPENAI_API_KEY": canary, "ZAI_API_KEY": canary + "\n" + canary})
 		_, err := New(config)

@@ -178,8 +178,8 @@ func parseBase(name, address string) (*url.URL, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, errors.New(name + " must look like https://host/path")
 	}
-	if base.User != nil || base.RawQuery != "" {
-		return nil, errors.New(name + " must not carry credentials or a query; put the key in its own variable")
+	if base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "" {
+		return nil, errors.New(name + " must not carry credentials, a query or a fragment; put the key in its own variable")
 	}
 	return base, nil
 }

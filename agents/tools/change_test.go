@@ -88,6 +88,7 @@ func TestNoElisionIsWrittenIntoAFile(t *testing.T) {
 	b.fails("edit", arguments{"path": "a.go", "old": "func a() {}", "new": "func a() {\n\t// ... existing code ...\n}"}, words)
 	b.works("apply_patch", arguments{"path": "a.go", "diff": "@@\n func a() {}\n \n // ... existing code ...\n-func z() {}\n+func z() int { return 2 }\n"})
 	b.works("edit", arguments{"path": "a.go", "old": "func a() {}", "new": "func a() int { return 1 }"})
+	b.works("edit", arguments{"path": "a.go", "old": "// ... existing code ...", "new": "\t// ... existing code ..."}) // the file's own, moved
 }
 
 func TestWriteFileChecksTheExpectedHash(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
-	"slices"
 	"strings"
 
 	"handoff/agents"
@@ -129,19 +128,23 @@ var elision = regexp.MustCompile(`(?i)^\s*(//|#|--|/\*|<!--|;|%|\*|\{/\*)?\s*(` 
 	`)\s*(\*/|-->|\*/\})?\s*$`)
 
 // elided finds the first line of the content that stands for omitted text and
-// is not in the file already. Prose is left alone: a line without a comment
-// mark must consist of the elision.
+// that the file does not have, as often and at whatever depth. Prose is left
+// alone: a line without a comment mark must consist of the elision.
 func elided(content string, before []byte) (line string, number int) {
-	var known []string
+	var own map[string]int
 	for i, text := range splitLines([]byte(content)) {
 		if !looksElided(text) {
 			continue
 		}
-		if known == nil {
-			known = append([]string{""}, splitLines(before)...)
+		if own == nil {
+			own = map[string]int{}
+			for _, known := range splitLines(before) {
+				own[strings.TrimSpace(known)]++
+			}
 		}
-		if !slices.Contains(known, text) {
-			return strings.TrimSpace(text), i + 1
+		trimmed := strings.TrimSpace(text)
+		if own[trimmed]--; own[trimmed] < 0 {
+			return trimmed, i + 1
 		}
 	}
 	return "", 0
@@ -163,8 +166,9 @@ const maxElision = 80
 
 func looksElided(text string) bool {
 	trimmed := strings.TrimSpace(text)
-	if trimmed == "" || len(trimmed) > maxElision || !elision.MatchString(text) {
+	if trimmed == "" || len(trimmed) > maxElision {
 		return false
 	}
-	return strings.ContainsAny(trimmed[:1], "/#-<;%*{[(") || strings.HasPrefix(trimmed, "...") || strings.HasPrefix(trimmed, "…")
+	begins := strings.ContainsAny(trimmed[:1], "/#-<;%*{[(") || strings.HasPrefix(trimmed, "...") || strings.HasPrefix(trimmed, "…")
+	return begins && elision.MatchString(text)
 }

@@ -61,6 +61,9 @@ func TestSeveralPlaces(t *testing.T) {
 		lines[n-1] = "\tother\n"
 		return strings.Join(lines, "")
 	}
+	nested := func(n int) string { // n lines that the file has once, and the right one
+		return "@@ " + strings.Join(strings.SplitAfter(twice, "\n")[30:30+n], "@@ ") + "@@ func far() {\n"
+	}
 	checkExamples(t, map[string]example{
 		"the exact line":            {src: twice, diff: "@@ -125,1 +125,1 @@\n-\tsame\n+\tother\n", want: at(125)},
 		"near one, far from others": {src: twice, diff: "@@ -120,1 +120,1 @@\n-\tsame\n+\tother\n", want: at(125)},
@@ -69,6 +72,8 @@ func TestSeveralPlaces(t *testing.T) {
 		"a unique heading":          {src: twice, diff: "@@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
 		"a heading, no numbers":     {src: twice, diff: "@@ -XXX,X +XXX,X @@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
 		"a heading behind dots":     {src: twice, diff: "@@ ... @@ func far() {\n-\tsame\n+\tother\n", want: at(125)},
+		"more headings than blocks": {src: twice, diff: nested(maxHeadings) + "-\tsame\n+\tother\n", code: Ambiguous},
+		"nested headings":           {src: twice, diff: nested(2) + "-\tsame\n+\tother\n", want: at(125)},
 		"an unknown heading":        {src: twice, diff: "@@ func farther() {\n-\tsame\n+\tother\n", code: Ambiguous},
 		"heading against number":    {src: twice, diff: "@@ -25,1 +25,1 @@ func far() {\n-\tsame\n+\tother\n", code: Ambiguous},
 		"no hint":                   {src: twice, diff: "@@\n-\tsame\n+\tother\n", code: Ambiguous},
@@ -282,6 +287,32 @@ func TestTooManyHunks(t *testing.T) {
 	src := []byte(strings.Repeat("a line\n", 20_000))
 	if failure := expectCode(t, src, diff.String(), TooLarge); !strings.Contains(failure.Text, "10000 hunks") {
 		t.Errorf("says %s", failure.Text)
+	}
+}
+
+// Hunks are compared with each other, so that their number is bounded too.
+func TestTooManyHunksForASmallFile(t *testing.T) {
+	var diff strings.Builder
+	for i := range maxHunks + 1 {
+		fmt.Fprintf(&diff, "@@\n-line\n+%d\n", i)
+	}
+	expectCode(t, []byte("line\n"), diff.String(), TooLarge)
+}
+
+// Many hunks that nearly fit are aligned until their steps together are too many.
+func TestAlignmentsTogetherAreBounded(t *testing.T) {
+	src := "first line\nsecond line\nthird line\nfourth line\n"
+	files, err := Split("@@\n first lime\n second line\n-third line\n+third\n fourth line\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSource([]byte(src))
+	if f := s.search(files[0].hunks[0]); f.failure != "" || s.aligned == 0 {
+		t.Fatalf("refused as %q after %d steps", f.failure, s.aligned)
+	}
+	s.aligned = maxAlignments + 1
+	if f := s.search(files[0].hunks[0]); f.failure != TooLarge {
+		t.Errorf("refused as %q", f.failure)
 	}
 }
 

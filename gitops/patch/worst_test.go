@@ -33,6 +33,8 @@ func worstCases() []worstCase {
 	for i := range 1500 {
 		headed += fmt.Sprintf("@@ ctx %d\n-\tcall_%d(with, arguments)\n+x\n", i, i*3)
 	}
+	reordered, moved := lines(50_000, "\t%06d\n"), "@@\n"+lines(50_000, "-  %06d\n")+lines(40_000, "+  9%05d\n")+" end\n"
+	literal := "f(`\n" + repeat("\ta\n", 1_000_000) + "\tonce\n" + repeat("\ta\n", 1_000_000) + "`)\n"
 	return []worstCase{
 		{"equal lines, one line", same, "@@ -100,3 +100,3 @@\n same\n-same\n+new\n same\n"},
 		{"equal lines, a hunk of 1 MiB", same, "@@\n" + repeat(" same\n", 170_000) + "-same\n+x\n"},
@@ -48,6 +50,14 @@ func worstCases() []worstCase {
 		{"removed lines alone", repeat("a\nb\n", 500_000), "@@\n" + repeat("-a\n-b\n", 150_000) + "-c\n"},
 		{"gaps in removed lines", repeat("a\nc\n", 300_000) + "b\n", "@@\n" + repeat("-a\n", 20_000) + "-b\n+x\n"},
 		{"JSON-escaped", calls, `"@@\n` + repeat(`-a\n`, 200_000) + `"`},
+		{"prose like hunks", same, repeat(" a\n\n", 260_000)},
+		{"a long line of escaped quotes", "x" + repeat(`\"`, 4_000_000) + "\n\tb\nc\nd\n", "@@\n c\n+  x\n d\n"},
+		{"lines added to a long literal", literal, "@@\n     a\n     once\n" + repeat("+    x\n     a\n", 70_000)},
+		{"a long run moved", reordered + "end\n", moved},
+		{"hunks at one line", "x\n", lines(maxHunks, "@@\n-x\n+%d\n")},
+		{"nested headings", lines(80_000, "%05d\n") + "x\nx\n", lines(80_000, "@@ %05d\n") + "-x\n+y\n"},
+		{"lines in another order", lines(500_000, "%d\n"), "@@\n" + lines(60_000, " 2%05d\n 1%05[1]d\n") + "+x\n"},
+		{"lines like headers", "x\n", "@@ -1,900000 +1,900000 @@\n" + repeat("--- a/x\n+++ b/x\n", 65_000)},
 		{"HTML-escaped", calls, "@@\n" + repeat("-&lt;x&gt;\n", 80_000)},
 	}
 }

@@ -29,6 +29,10 @@ func (s *source) doubtAlignment(f *finding) {
 		f.failure = AlreadyApplied
 		return
 	}
+	if f.floats() {
+		f.refuse(NoMatch, "Its added lines stand beside blank lines and brackets alone, and between these and the rest of its context the file has more lines. Copy the lines beside the added ones without a gap.")
+		return
+	}
 	if s.lostRemoval(old, p) {
 		f.refuse(GapInRemoved, "Beside the lines that it removes the file has one more that is the same. Remove that too, or keep it as context.")
 		return
@@ -123,6 +127,35 @@ func (s *source) lostRemoval(old []line, p place) bool {
 			continue
 		}
 		if old[i].op == remove && s.alike(here-1, here) || old[i-1].op == remove && s.alike(before+1, before) {
+			return true
+		}
+	}
+	return false
+}
+
+// floats says that lines are added where nothing shows that it is there: on
+// neither side is there a telling line without a gap between.
+func (f finding) floats() bool {
+	old, at := f.hunk.old(), f.places[0].at
+	tied := func(from, step int) bool {
+		for i := from; i >= 0 && i < len(old) && at[i] >= 0; i += step {
+			if i != from && at[i]-at[i-step] != step {
+				return false
+			}
+			if anchoring(old[i].text) {
+				return true
+			}
+		}
+		return false
+	}
+	next := 0 // the old line behind
+	for i, l := range f.hunk.lines {
+		if l.op != add {
+			next++
+			continue
+		}
+		replaces := i > 0 && f.hunk.lines[i-1].op == remove || f.hunk.nextRemoves(i)
+		if !replaces && !tied(next-1, -1) && !tied(next, 1) {
 			return true
 		}
 	}

@@ -68,6 +68,7 @@ func TestDoubtfulAlignments(t *testing.T) {
 	checkExamples(t, map[string]example{
 		"two maps of the indentation":          {src: indented, diff: "@@\n outer {\n \tinner {\n \tone()\n-\ttwo()\n+\t\tTWO()\n \t\tthree()\n \t}\n", code: NoMatch},
 		"one line slipped":                     {src: indented, diff: "@@\n outer {\n \tinner {\n \tone()\n-\t\ttwo()\n+\t\tTWO()\n \t\tthree()\n \t}\n", want: strings.Replace(indented, "two", "TWO", 1)},
+		"between blanks, with a gap":           {src: "alpha one\nbeta two\ngamma three\n\n## Title\n\n\n\nthe rest\n", diff: "@@\n alpha one\n beta two\n gamma three\n \n+new text\n \n \n", code: NoMatch},
 		"no operators, or moved by a space":    {src: "    first one\n    second one\n    third one\nend\n", diff: "@@\n    first one\n    second one\n+    new one\n    third one\n// ...\nend it\n", code: NoMatch},
 		"escapes for slips":                    {src: quoted, diff: "@@\n open()\n-say(\"a\\tb\")\n+say(\\\"c\\\")\n more()\n \tclose(\\\"door\\\")\n end  of it\n", code: NoMatch},
 		"brackets are not invented":            {src: "a {\n\n\tfirst thing\n\tsecond thing\n\tthird thing\n}\n", diff: "@@\n }\n \n+new()\n \tfirst thing\n \tsecond thing\n \tthird thing\n", code: NoMatch},

@@ -54,9 +54,10 @@ func TestInventedNumbers(t *testing.T) {
 func TestDoubtfulAlignments(t *testing.T) {
 	src := numberedFile(40, map[int]string{20: "same thing", 21: "same thing", 22: "same thing"})
 	twins := numberedFile(60, map[int]string{
-		9: "alpha one", 10: "beta two", 11: "gamma three", 12: "delta four", 13: "ending five",
+		9: "alpha one", 10: "beta two", 11: "gamma three", 12: "delta four", 13: "left out", 14: "ending six",
 		39: "alpha one", 40: "beta two", 41: "GAMMA THREE", 42: "delta four", 43: "ending six",
 	})
+	alone := strings.Replace(twins, "beta two\nGAMMA", "beta 2\nGAMMA", 1)
 	edge := "@@ -3,%s +3,%s @@\n line 3 of the file\n line 4 of the file\n-line 5 of the file\n line 6 of the file\n something new\n"
 	counted := func(old, new string) string {
 		return strings.Replace(strings.Replace(edge, "%s", old, 1), "%s", new, 1)
@@ -77,7 +78,7 @@ func TestDoubtfulAlignments(t *testing.T) {
 		"one of three equal lines":             {src: src, diff: lines, code: GapInRemoved},
 		"all of them":                          {src: src, diff: strings.Replace(lines, "-same", "-same thing\n-same", 1), want: strings.Replace(src, "same thing\nsame thing\nsame thing\nline 23 of the file\n", "", 1)},
 		"a twin that has changed":              {src: twins, diff: "@@\n alpha one\n beta two\n-gamma three\n+Gamma 3\n delta four\n ending six\n", code: NoMatch},
-		"no twin":                              {src: strings.Replace(twins, "ending six", "ending it", 1), diff: "@@\n alpha one\n beta two\n-gamma three\n+Gamma 3\n delta four\n ending six\n", want: strings.Replace(strings.Replace(twins, "ending six", "ending it", 1), "gamma three", "Gamma 3", 1)},
+		"no twin":                              {src: alone, diff: "@@\n alpha one\n beta two\n-gamma three\n+Gamma 3\n delta four\n ending six\n", want: strings.Replace(alone, "gamma three", "Gamma 3", 1)},
 	})
 }
 

@@ -24,6 +24,7 @@ func TestNoHunkIsTakenForProse(t *testing.T) {
 		"a header of another kind":      {src: src, diff: "=== -3,3 +3,3 ===\n" + first + "@@\n" + second, code: NoMatch},
 		"a damaged header":              {src: src, diff: named + "@@\n" + second + "```\n>@@ -3,3 +3,3 @@\n" + first, code: NoMatch},
 		"the end in the middle":         {src: src, diff: "*** Begin Patch\n*** Update File: list.txt\n@@\n" + first + "*** End Patch\n" + second, code: NoMatch},
+		"added behind the end":          {src: src, diff: "*** Begin Patch\n*** Update File: list.txt\n@@\n" + second + "*** End Patch\n+FORTY-ONE\n", code: NoMatch},
 		"a list of bullets":             {src: src, diff: "+1 to that. It\n- changes 21\n- keeps the rest\n+ adds nothing\n\n" + named + "@@\n" + second, want: one},
 		"the name again, within":        {src: src, diff: named + "@@\n line 20 of the file\n+++ b/list.txt\n-line 21 of the file\n+TWENTY-ONE\n", want: one},
 		"the name behind the header":    {src: src, diff: "@@ -20,3 +20,3 @@\n" + named + second, want: one},
@@ -42,13 +43,13 @@ func TestANewFileWithoutOperators(t *testing.T) {
 
 // A minus that a word processor made a dash of is a minus.
 func TestTypedMinus(t *testing.T) {
-	src := "a1 long line\nb2 second line\nc3 third line\nd4 fourth line\n"
+	src := "a1 long line\nb2 second line\nc3 third line\nd4 fourth line\ne5 fifth line\n"
 	want := strings.Replace(src, "second", "changed", 1)
 	checkExamples(t, map[string]example{
 		"a minus sign":             {src: src, diff: "@@\n a1 long line\n\u2212b2 second line\n+b2 changed line\n c3 third line\n d4 fourth line\n", want: want},
-		"a minus and a slip":       {src: src, diff: "@@\n a1 lung line\n\u2212b2 second line\n+b2 changed line\n c3 third line\n d4 fourth line\n", code: NoMatch},
+		"a minus and a slip":       {src: src, diff: "@@\n a1 lung line\n\u2212b2 second line\n c3 third line\n+c3 and a half\n d4 fourth line\n e5 fifth line\n", code: NoMatch},
 		"a dash that the file has": {src: "a1\n\u2013b2\nc3\n", diff: "@@\n a1\n\u2013b2\n-c3\n+C3\n", want: "a1\n\u2013b2\nC3\n"},
-		"behind a full hunk":       {src: src, diff: "@@ -1,2 +1,2 @@\n a1 long line\n\u2212b2 second line\n\u2212c3 third line\n+b2 changed line\n", want: "a1 long line\nb2 changed line\nd4 fourth line\n"},
+		"behind a full hunk":       {src: src, diff: "@@ -1,2 +1,2 @@\n a1 long line\n\u2212b2 second line\n\u2212c3 third line\n+b2 changed line\n", want: "a1 long line\nb2 changed line\nd4 fourth line\ne5 fifth line\n"},
 	})
 }
 

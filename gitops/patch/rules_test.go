@@ -76,6 +76,8 @@ func TestSeveralPlaces(t *testing.T) {
 		"nested headings":           {src: twice, diff: nested(2) + "-\tsame\n+\tother\n", want: at(125)},
 		"an unknown heading":        {src: twice, diff: "@@ func farther() {\n-\tsame\n+\tother\n", code: Ambiguous},
 		"heading against number":    {src: twice, diff: "@@ -25,1 +25,1 @@ func far() {\n-\tsame\n+\tother\n", code: Ambiguous},
+		"in front of the heading":   {src: "func f() {\n\tone()\n}\n\nfunc g() {\n\tdo()\n}\n", diff: "@@ func g() {\n-\tone()\n+\ttwo()\n", code: Ambiguous},
+		"behind another heading":    {src: "func f() {\n\tone()\n}\n\nfunc g() {\n\tdo()\n}\n", diff: "@@ func f() {\n-\tdo()\n+\tdid()\n", code: Ambiguous},
 		"no hint":                   {src: twice, diff: "@@\n-\tsame\n+\tother\n", code: Ambiguous},
 		"the same text either way":  {src: "a\nx\nx\nb\n", diff: "@@\n-x\n", want: "a\nx\nb\n"},
 		"the end of the file":       {src: "x\ny\nx\n", diff: "*** Begin Patch\n*** Update File: f\n@@\n-x\n+z\n*** End of File\n*** End Patch\n", want: "x\ny\nz\n"},
@@ -140,6 +142,7 @@ func TestAlreadyApplied(t *testing.T) {
 		"in the middle": {src: "one\n1.5\ntwo\nthree\n", diff: "@@\n one\n+1.5\n two\n", code: AlreadyApplied},
 		"at the end":    {src: src + "four\n", diff: "@@\n two\n three\n+four\n", code: AlreadyApplied},
 		"at the start":  {src: "zero\n" + src, diff: "@@\n+zero\n one\n two\n", code: AlreadyApplied},
+		"one old line":  {src: "zero\nhalf\n" + src, diff: "@@\n+zero\n+half\n one\n", code: AlreadyApplied},
 		"a removal":     {src: "one\nthree\n", diff: "@@\n one\n-two\n three\n", code: AlreadyApplied},
 		"one of two":    {src: "1\ntwo\nthree\n", diff: "@@\n-one\n+1\n two\n@@\n-three\n+3\n", code: AlreadyApplied},
 	})
